@@ -1,0 +1,1 @@
+"""Ensembles that cost one network."""

@@ -1,0 +1,1 @@
+"""The laboratory: every table and figure of the paper."""
