@@ -21,7 +21,7 @@ TARGETS = 6
 class Case:
     """A network, its inputs, and what `convert` must be told about it.
 
-    `inputs(n)` gives (args, kwargs) of n rows; `cut` names a module for a late fan-out, where the suite tries one.
+    `inputs(n)` gives (args, kwargs) of n rows; `cut` names a module for a late fan-out, where one is tried.
     """
 
     build: Callable[[], nn.Module]

@@ -1,0 +1,142 @@
+"""The house keeps its order: who imports whom, how long a file is, how fast the library opens."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "batchensemble"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# What each room may import; lab rooms may import the whole library as well.
+LIBRARY: dict[str, set[str]] = {
+    "nn": set(),
+    "metrics": set(),
+    "prediction": set(),
+    "files": {"nn"},
+    "ensemble": {"nn", "prediction", "files"},
+}
+BESIDE_THE_ENSEMBLE = {"ensemble", "metrics", *LIBRARY["ensemble"]}
+LIBRARY |= dict.fromkeys(("optim", "diagnose", "generate", "export"), BESIDE_THE_ENSEMBLE)
+LIBRARY |= {room: set(LIBRARY) for room in ("lifelong", "bandits")}
+PLAIN_LAB = {"lab.data", "lab.models", "lab.records"}
+LAB: dict[str, set[str]] = {
+    **{room: set() for room in PLAIN_LAB},
+    "lab.methods": {"lab.models"},
+    "lab.training": {"lab.methods"},
+    "lab.studies": {*PLAIN_LAB, "lab.methods", "lab.training"},
+    "lab.report": {"lab.records"},
+    "lab.experiments": {"lab.studies", "lab.report", "lab.records"},
+}
+ROOMS = LIBRARY | {room: allowed | set(LIBRARY) for room, allowed in LAB.items()}
+ROOMS["cli"] = set(ROOMS)  # the front door knows every room
+ONE_ROOM = dict.fromkeys(
+    ("lab.provenance", "lab.store", "lab.files"), "lab.records"
+)  # records and where they lie
+DOORS = {"", "lab"}  # the two __init__ files that only hand out names
+HEAVY = (
+    "matplotlib",
+    "sklearn",
+    "scipy",
+    "transformers",
+    "lightning_fabric",
+    "lightning",
+    "pandas",
+    "rich",
+    "typer",
+)
+
+
+def room_of(module: str) -> str:
+    """The room of a dotted name: batchensemble.lab.data.text is in lab.data, batchensemble.nn.route in nn."""
+    parts = module.split(".")[1:]
+    name = ".".join(parts[:2] if parts[:1] == ["lab"] else parts[:1])
+    return ONE_ROOM.get(name, name)
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names of ours that a file imports, also inside functions and under TYPE_CHECKING."""
+    package = module_of(path).split(".")
+    package = package if path.name == "__init__.py" else package[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "batchensemble")
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) + 1 - node.level] if node.level else []
+            target = ".".join([*start, *(node.module or "").split(".")]).strip(".")
+            if target.split(".")[0] == "batchensemble":
+                yield from (f"{target}.{alias.name}" for alias in node.names)
+
+
+def test_the_reader_of_imports_sees_all_forms(tmp_path, monkeypatch) -> None:
+    room = tmp_path / "batchensemble" / "lab" / "studies"
+    room.mkdir(parents=True)
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path / "batchensemble")
+    file = room / "cost.py"
+    file.write_text(
+        "import torch, batchensemble.nn\nfrom batchensemble import files\n"
+        "def f():\n from ..records import Run\n from . import lifelong\n from ...metrics.shift import x\n"
+    )
+    names = list(imported(file))
+    assert [room_of(name) for name in names] == [
+        "nn", "files", "lab.records", "lab.studies", "metrics"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_who_imports_whom(path: Path) -> None:
+    here = room_of(module_of(path))
+    if here in DOORS:
+        return
+    assert here in ROOMS, f"{here} is not a room of the house; DESIGN names them all"
+    foreign = {name for name in imported(path) if room_of(name) not in ROOMS[here] | {here}}
+    assert not foreign, f"{here} may import {sorted(ROOMS[here])}, not {sorted(foreign)}"
+
+
+def test_the_front_door_opens_no_laboratory() -> None:
+    assert not [
+        name for name in imported(PACKAGE / "__init__.py") if room_of(name).startswith(("lab", "cli"))
+    ]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    source = path.read_text()
+    assert source.count("\n") <= 400
+    assert path.stem not in {"utils", "util", "helpers", "helper", "common", "misc", "base"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert length(node) <= 40, f"{node.name} in {path.name} has {length(node)} lines"
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_opening_the_library_brings_no_heavy_package() -> None:
+    loaded = run("import sys, batchensemble; print(*{name.split('.')[0] for name in sys.modules})").split()
+    assert "torch" in loaded
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_opening_the_library_takes_little_more_than_opening_torch() -> None:
+    clock = (
+        "import time, torch; t = time.perf_counter(); import batchensemble; print(time.perf_counter() - t)"
+    )
+    assert min(float(run(clock)) for _ in range(2)) < 0.5
