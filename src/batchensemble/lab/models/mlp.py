@@ -1,0 +1,41 @@
+"""Fully connected networks."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from .initialise import he_normal_
+
+
+def mlp(
+    inputs: int,
+    hidden: Sequence[int],
+    outputs: int,
+    *,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """Dense layers with rectifiers between them; images are flattened first.
+
+    Args:
+        inputs: Size of one (flattened) row.
+        hidden: Widths of the hidden layers; none at all is a linear model.
+        outputs: Size of the answer.
+        dropout: Rate of the dropout after every hidden layer.
+        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+
+    Example:
+        >>> import torch
+        >>> net = mlp(64, [32, 16], 10)
+        >>> net(torch.zeros(5, 1, 8, 8)).shape
+        torch.Size([5, 10])
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    for width in hidden:
+        layers += [nn.Linear(inputs, width), nn.ReLU()]
+        layers += [nn.Dropout(dropout)] if dropout else []
+        inputs = width
+    net = nn.Sequential(*layers, nn.Linear(inputs, outputs))
+    he_normal_(net, generator)
+    return net
