@@ -1,0 +1,100 @@
+"""Where a number was made: hardware, versions, commit, time. Every output shows it."""
+
+import os
+import platform
+import subprocess
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Self
+
+_PACKAGES = ("batchensemble", "torch", "numpy", "lightning-fabric")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The circumstances of a record.
+
+    Args:
+        hardware: the device in words, e.g. `NVIDIA H200` or `2 x Intel Xeon, CPU`.
+        versions: of Python and of the packages that matter.
+        commit: of this project's checkout; where there is none, `BATCHENSEMBLE_COMMIT` of the environment.
+        dirty: whether that checkout had changes of its own.
+        started: UTC, ISO 8601.
+        seconds: how long the run took.
+
+    Example:
+        >>> Provenance.now("a laptop").hardware
+        'a laptop'
+    """
+
+    hardware: str
+    versions: dict[str, str] = field(default_factory=dict)
+    commit: str | None = None
+    dirty: bool = False
+    started: str = ""
+    seconds: float = 0.0
+
+    @classmethod
+    def now(cls, hardware: str | None = None, *, since: float | None = None) -> Self:
+        """The provenance of work that ends now.
+
+        Args:
+            hardware: in words; this machine's processor by default.
+            since: `time.time()` when the work began; now by default.
+        """
+        end = time.time()
+        began = end if since is None else since
+        commit, dirty = _commit()
+        started = datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds")
+        return cls(hardware or processor(), _versions(), commit, dirty, started, round(end - began, 3))
+
+
+@cache
+def processor() -> str:
+    """This machine's processor and how many of its cores we may use, in words."""
+    return f"{_cores()} x {_processor_name()}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor_name() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+@cache
+def _commit() -> tuple[str | None, bool]:
+    """The commit of the checkout that has this file, and whether it was changed since."""
+    ours = _git("ls-files", "--error-unmatch", Path(__file__).name)
+    head = ours and _git("rev-parse", "--short=12", "HEAD")
+    return head or os.environ.get("BATCHENSEMBLE_COMMIT"), bool(
+        head and _git("status", "--porcelain", "--untracked-files=no")
+    )
+
+
+def _git(*arguments: str) -> str:
+    try:
+        here = Path(__file__).parent
+        done = subprocess.run(["git", "-C", here, *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,132 @@
+"""What was asked (`Run`) and what came out (`Record`), as values.
+
+A run's content names it: two experiments that ask for the same run share its record.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from numpy.typing import NDArray
+
+from batchensemble.lab.provenance import Provenance
+
+Scale = Literal["smoke", "small", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One piece of work: everything its result depends on, and nothing else.
+
+    Args:
+        study: the kind of work, a study's name.
+        settings: what the study needs to know; a dataclass or a mapping, kept as plain JSON.
+        scale: `smoke`, `small` or `paper`; part of the identity, so that no small run passes for the paper's.
+        seed: of every random choice in it.
+
+    Example:
+        >>> run = Run("classification", {"data": "digits", "width": (1, 2)}, "smoke", seed=0)
+        >>> run.settings["width"], len(run.key)
+        ([1, 2], 12)
+        >>> run == Run("classification", {"width": [1, 2], "data": "digits"}, "smoke", seed=0)
+        True
+    """
+
+    study: str
+    settings: Any
+    scale: Scale
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
+        object.__setattr__(self, "settings", plain(self.settings))
+
+    @cached_property
+    def key(self) -> str:
+        """Twelve hexadecimal digits of the content's SHA-256."""
+        return content_key(asdict(self))
+
+    @property
+    def name(self) -> str:
+        """The name of its files, without an ending: `smoke/classification-0123456789ab`."""
+        return f"{self.scale}/{self.study}-{self.key}"
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run gave: numbers, where and how they were made, and arrays that pictures need.
+
+    Args:
+        run: what was asked.
+        metrics: JSON values; numbers that are not finite become `None`.
+        provenance: hardware, versions, commit, time.
+        arrays: kept beside as one `.npz`, floating point as float16; read from there when first used.
+    """
+
+    run: Run
+    metrics: Mapping[str, Any]
+    provenance: Provenance
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", plain(self.metrics))
+
+
+@dataclass(frozen=True)
+class Result:
+    """A record in its place in an experiment: `{"method": "Single", "data": "CIFAR-10"}` as `labels`."""
+
+    labels: Mapping[str, str]
+    record: Record
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the paper, to print beside ours with the same labels and the same metric."""
+
+    labels: Mapping[str, str]
+    metric: str
+    value: float
+    spread: float | None = None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON gives it back: mappings, lists, strings, numbers; NaN and infinities become `None`.
+
+    Example:
+        >>> plain({"a": (1, 0.5), "b": float("nan")})
+        {'a': [1, 0.5], 'b': None}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # numpy and torch, scalars and arrays
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"expected what JSON can hold, got {type(value).__name__}: {value!r}")
+
+
+def content_key(content: Any) -> str:
+    """Twelve hexadecimal digits that name a content, whatever the order of its keys.
+
+    Example:
+        >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
+        True
+    """
+    text = json.dumps(plain(content), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

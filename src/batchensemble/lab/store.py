@@ -1,0 +1,143 @@
+"""The folder that keeps records: what is there is not run again."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchensemble.lab.files import locked, written_whole
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run
+
+
+class CorruptRecord(ValueError):
+    """A record's file is not what was written."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of records: one JSON file each, named by its run, and an `.npz` beside it for its arrays.
+
+    Example:
+        >>> import tempfile
+        >>> store = Store(Path(tempfile.mkdtemp()))
+        >>> run = Run("counting", {"to": 3}, "smoke")
+        >>> record = store.obtain(run, lambda: Record(run, {"sum": 6}, Provenance.now()))
+        >>> store.has(run), store.get(run).metrics
+        (True, {'sum': 6})
+    """
+
+    folder: Path
+
+    def path(self, run: Run) -> Path:
+        """The JSON file of a run, there or not."""
+        return self.folder / f"{run.name}.json"
+
+    def has(self, run: Run) -> bool:
+        """Whether the run's record is there."""
+        return self.path(run).exists()
+
+    def get(self, run: Run) -> Record:
+        """The record of a run.
+
+        Raises:
+            KeyError: it was not run yet.
+            CorruptRecord: its file is damaged.
+        """
+        if not self.has(run):
+            raise KeyError(f"no record of {run.name} in {self.folder}: run it first")
+        return _read(self.path(run))
+
+    def put(self, record: Record) -> None:
+        """Writes a record, arrays first, so that a JSON file that is there is complete."""
+        path = self.path(record.run)
+        content = {
+            "run": asdict(record.run),
+            "metrics": record.metrics,
+            "provenance": asdict(record.provenance),
+        }
+        if record.arrays:
+            content["arrays"] = _write_arrays(path.with_suffix(".npz"), record.arrays)
+        with written_whole(path) as beside:
+            beside.write_text(json.dumps(content, indent=1) + "\n")
+
+    def obtain(self, run: Run, work: Callable[[], Record], *, wait: bool = False) -> Record:
+        """The run's record: what is there, or else the outcome of `work`, done by one process at a time.
+
+        Raises:
+            Busy: another process is at this run, and `wait` is false.
+        """
+        if self.has(run):
+            return self.get(run)
+        with locked(self.path(run), wait=wait):
+            if not self.has(run):
+                self.put(work())
+        return self.get(run)
+
+    def all(self) -> Iterator[Record]:
+        """Every record of the folder, in the order of names."""
+        for path in sorted(self.folder.glob("*/*-*.json")):
+            yield _read(path)
+
+
+class _Arrays(Mapping[str, NDArray[Any]]):
+    """The arrays of a record, read when asked for."""
+
+    def __init__(self, path: Path, names: list[str], sha256: str) -> None:
+        self._path, self._names, self._sha256 = path, names, sha256
+
+    @cached_property
+    def _loaded(self) -> dict[str, NDArray[Any]]:
+        if not self._path.exists() or _digest(self._path) != self._sha256:
+            raise CorruptRecord(f"{self._path} is missing or damaged: delete its .json and run it again")
+        with np.load(self._path, allow_pickle=False) as file:
+            return dict(file)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(f"{self._path} has no array {name!r}, only {', '.join(self._names)}")
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Writes the `.npz` and returns what the JSON file says about it."""
+    small: dict[str, Any] = {n: a.astype(np.float16) if a.dtype.kind == "f" else a for n, a in arrays.items()}
+    with written_whole(path) as beside, beside.open("wb") as file:
+        np.savez_compressed(file, **small)
+    return {"names": list(small), "sha256": _digest(path)}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _read(path: Path) -> Record:
+    """Reads a record's file and checks that it is the one its name says."""
+    try:
+        content = json.loads(path.read_text())
+        run = Run(**content["run"])
+        record = Record(
+            run,
+            content["metrics"],
+            Provenance(**content["provenance"]),
+            _Arrays(path.with_suffix(".npz"), **content["arrays"]) if "arrays" in content else {},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptRecord(f"{path} is not a record ({error}): delete it and run it again") from error
+    if path.stem != run.name.rpartition("/")[2]:
+        raise CorruptRecord(
+            f"{path} holds the record of {run.name}: its settings were changed after it was written"
+        )
+    return record

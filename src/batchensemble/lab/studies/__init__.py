@@ -1,0 +1,1 @@
+"""One function per kind of work: `run(run, context) -> Record`."""

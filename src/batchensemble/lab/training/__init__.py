@@ -1,0 +1,1 @@
+"""One `fit` for every network of the laboratory."""

@@ -1,0 +1,139 @@
+"""The folder of records: whole files, one process at a time, damage is named."""
+
+import errno
+import json
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from batchensemble.lab.files import Busy, locked, written_whole
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.store import CorruptRecord, Store
+
+RUN = Run("counting", {"to": 3}, "smoke")
+
+
+def record(**arrays):
+    return Record(RUN, {"sum": 6}, Provenance.now(), arrays)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def test_put_and_get(store):
+    logits = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+    written = record(logits=logits, labels=np.arange(5, dtype=np.int64))
+    store.put(written)
+    back = store.get(RUN)
+    assert back == written
+    assert list(store.all()) == [written]
+    assert back.arrays["logits"].dtype == np.float16
+    np.testing.assert_array_equal(back.arrays["logits"], logits.astype(np.float16))
+    np.testing.assert_array_equal(back.arrays["labels"], np.arange(5))
+    with pytest.raises(KeyError, match="no array 'images', only logits, labels"):
+        back.arrays["images"]
+
+
+def test_what_is_there_is_not_run_again(store):
+    calls = []
+
+    def work():
+        calls.append(1)
+        return record()
+
+    assert store.obtain(RUN, work) == store.obtain(RUN, work)
+    assert len(calls) == 1
+
+
+def test_a_run_that_was_not_made(store):
+    assert not store.has(RUN)
+    assert list(store.all()) == []
+    with pytest.raises(KeyError, match="run it first"):
+        store.get(RUN)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"run": {}}'])
+def test_a_damaged_record_is_named(store, damage):
+    store.put(record())
+    store.path(RUN).write_text(damage)
+    with pytest.raises(CorruptRecord, match=store.path(RUN).name):
+        store.get(RUN)
+    with pytest.raises(CorruptRecord, match="delete it and run it again"):
+        list(store.all())
+
+
+def test_settings_edited_by_hand_are_noticed(store):
+    store.put(record())
+    content = json.loads(store.path(RUN).read_text())
+    content["run"]["settings"]["to"] = 4
+    store.path(RUN).write_text(json.dumps(content))
+    with pytest.raises(CorruptRecord, match="changed after it was written"):
+        store.get(RUN)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "delete"])
+def test_damaged_arrays_are_named(store, damage):
+    store.put(record(logits=np.ones(100)))
+    file = store.path(RUN).with_suffix(".npz")
+    file.write_bytes(file.read_bytes()[:50]) if damage == "truncate" else file.unlink()
+    with pytest.raises(CorruptRecord, match=r"\.npz is missing or damaged"):
+        store.get(RUN).arrays["logits"]
+
+
+def test_a_failed_write_leaves_the_former_file(tmp_path):
+    path = tmp_path / "checkpoint"
+    path.write_text("whole")
+    with pytest.raises(TypeError), written_whole(path) as beside, beside.open("wb") as file:
+        file.writelines([b"ha", None])
+    assert path.read_text() == "whole"
+    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_a_full_disk_says_so(tmp_path):
+    path = tmp_path / "checkpoint"
+    path.write_text("whole")
+    with pytest.raises(OSError, match="disk is full") as failure, written_whole(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert failure.value.errno == errno.ENOSPC
+    assert path.read_text() == "whole"
+
+
+def holder(path):
+    """A process that holds the lock of `path` until it is killed."""
+    code = f"""
+        import time
+        from pathlib import Path
+        from batchensemble.lab.files import locked
+        with locked(Path({str(path)!r})):
+            print("held", flush=True)
+            time.sleep(60)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_two_processes_never_do_the_same_run(store):
+    with holder(store.path(RUN)) as process:
+        with pytest.raises(Busy, match=r"another process is working on .*counting"):
+            store.obtain(RUN, record)
+        process.kill()  # SIGKILL: the lock goes with the process
+    began = time.monotonic()
+    assert store.obtain(RUN, record, wait=True).metrics == {"sum": 6}
+    assert time.monotonic() - began < 5
+
+
+def test_a_lock_is_given_back(tmp_path):
+    with locked(tmp_path / "run"):
+        pass
+    with locked(tmp_path / "run"):
+        pass
