@@ -1,0 +1,50 @@
+"""A trained network becomes an ensemble without losing what it knows, and its top is fine-tuned."""
+
+from collections import OrderedDict
+
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import batchensemble as be
+
+
+def train(model: nn.Module, groups: list[dict], x: Tensor, y: Tensor, epochs: int) -> None:
+    optimizer = torch.optim.AdamW(groups)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(x)).split(64):
+            optimizer.zero_grad()
+            cross_entropy(model.train()(x[rows]), y[rows]).backward()
+            optimizer.step()
+    model.eval()
+
+
+def accuracy(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    with torch.no_grad():
+        return (model(x).argmax(-1) == y).float().mean().item()
+
+
+torch.manual_seed(0)
+images, labels = load_digits(return_X_y=True)
+x, y = torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
+known, new = y < 5, y >= 5  # trained on the digits 0 to 4, fine-tuned on 5 to 9
+layers = OrderedDict(
+    trunk=nn.Sequential(nn.Linear(64, 64), nn.ReLU()),
+    top=nn.Sequential(nn.Linear(64, 64), nn.ReLU()),
+    head=nn.Linear(64, 5),
+)
+pretrained = nn.Sequential(layers)
+train(pretrained, [{"params": pretrained.parameters(), "lr": 2e-3}], x[known], y[known], epochs=10)
+print(f"pre-trained on 0 to 4: {accuracy(pretrained, x[known], y[known]):.3f}")
+
+model = be.convert(pretrained, members=4, init="ones", fan_out="top").eval()  # the trunk runs once
+print(f"after convert, before training: {accuracy(model, x[known], y[known]):.3f}")
+be.verify(model, x[:32])
+
+pretrained.head = nn.Linear(64, 5)  # a new task: a new head, random for every member
+model = be.convert(pretrained, members=4, init="first", include="head", fan_out="head")
+groups = be.parameter_groups(model, lr=2e-3, weight_decay=0.01, fast_lr_scale=4.0)
+train(model, groups, x[new], y[new] - 5, epochs=10)
+print(f"fine-tuned on 5 to 9: {accuracy(model, x[new], y[new] - 5):.3f}")
+print(f"member 2 as a plain network: {accuracy(model.extract(2).eval(), x[new], y[new] - 5):.3f}")

@@ -1,0 +1,23 @@
+"""The examples run, as a reader would run them, and stay short."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+def test_the_examples_are_numbered_without_a_gap() -> None:
+    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short_and_runs(path: Path, tmp_path) -> None:
+    assert len(path.read_text().splitlines()) <= 60
+    run = subprocess.run(
+        [sys.executable, "-W", "error", path], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert run.stdout.strip()

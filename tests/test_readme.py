@@ -1,0 +1,42 @@
+"""Every Python block of the README and of the docs runs, top to bottom, one namespace per page.
+
+A block after the line `<!-- not run: reason -->` is only compiled.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^\n]+ -->\n+)?^(?P<indent> *)```python[^\n]*\n(?P<code>.*?)^(?P=indent)```",
+    re.M | re.S,
+)
+
+
+def blocks(text: str) -> list[tuple[int, str, bool]]:
+    """(line of the first statement, source, whether it is run) of every Python block."""
+    found = []
+    for match in BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start("code")) + 1
+        code = re.sub(rf"^{match['indent']}", "", match["code"], flags=re.M)
+        found.append((line, code, match["skip"] is None))
+    return found
+
+
+def test_blocks_are_found() -> None:
+    plain, skipped = "```python\nx = 1\n```\n", "<!-- not run: slow -->\n```python\ny\n```\n"
+    page = "a\n" + plain + skipped + "=== tab\n    ```python\n    z = 2\n    ```\n"
+    assert blocks(page) == [(3, "x = 1\n", True), (7, "y\n", False), (11, "z = 2\n", True)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_blocks_of_a_page_run(page: Path, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "page"}
+    for line, code, runs in blocks(page.read_text()):
+        compiled = compile("\n" * (line - 1) + code, str(page), "exec")  # errors point into the page
+        if runs:
+            exec(compiled, namespace)
