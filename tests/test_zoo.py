@@ -202,7 +202,7 @@ def test_hidden_states_of_every_member(name: str) -> None:
     hidden = model.members(*args, **kwargs, output_hidden_states=True)[key]
     for i in range(M):
         alone = model.extract(i).eval()(*args, **kwargs, output_hidden_states=True)[key]
-        assert len(hidden) == len(alone) == 3
+        assert len(hidden) == len(alone) > 2
         for ours, theirs in zip(hidden, alone, strict=True):
             close(ours[i], theirs)
 

@@ -97,7 +97,7 @@ MEAN = {"combine": "mean"}
 TIME_FIRST = {"combine": "mean", "batch_dim": 1}
 
 ZOO: dict[str, Case] = {
-    "resnet18": Case(vision.resnet18, images(24), cut="layer4"),
+    "resnet18": Case(vision.resnet18, images(24), cut="layer3"),
     "resnet50": Case(vision.resnet50, images(24)),
     "resnet18, norm per member": Case(vision.resnet18, images(24), {"norm": "member"}),
     "unet": Case(vision.UNet, images(8), {"class_dim": 1}),
@@ -128,12 +128,12 @@ ZOO: dict[str, Case] = {
         TIME_FIRST | {"shared_inputs": ("tgt_mask",)},
     ),
     "bert": Case(transformers_tiny.bert, text, cut="bert.encoder.layer.1"),
-    "gpt2": Case(transformers_tiny.gpt2, text),
-    "llama": Case(transformers_tiny.llama, text),
+    "gpt2": Case(transformers_tiny.gpt2, text, cut="transformer.h.1"),
+    "llama": Case(transformers_tiny.llama, text, cut="model.layers.1"),
     "vit": Case(
         transformers_tiny.vit, lambda n: ((), {"pixel_values": floats(n, 3, 12, 12)}), cut="vit.layers.1"
     ),
-    "marian": Case(transformers_tiny.marian, translation),
-    "t5": Case(transformers_tiny.t5, translation),
+    "marian": Case(transformers_tiny.marian, translation, cut="model.decoder.layers.1"),
+    "t5": Case(transformers_tiny.t5, translation, cut="decoder.block.1"),
     "whisper": Case(transformers_tiny.whisper, speech),
 }

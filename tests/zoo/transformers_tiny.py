@@ -7,13 +7,13 @@ from torch import nn
 
 VOCABULARY = 40
 WIDTH = 16
-SIZES = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "num_hidden_layers": 3, "num_attention_heads": 2}
 SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 ENCODER_DECODER = {
     "vocab_size": VOCABULARY,
     "d_model": WIDTH,
     "encoder_layers": 2,
-    "decoder_layers": 2,
+    "decoder_layers": 3,
     "encoder_attention_heads": 2,
     "decoder_attention_heads": 2,
     "encoder_ffn_dim": 24,
@@ -44,7 +44,7 @@ def gpt2() -> nn.Module:
     config = GPT2Config(
         vocab_size=VOCABULARY,
         n_embd=WIDTH,
-        n_layer=2,
+        n_layer=3,
         n_head=2,
         n_positions=32,
         resid_pdrop=0.0,
@@ -95,7 +95,7 @@ def t5() -> nn.Module:
         d_kv=8,
         d_ff=24,
         num_layers=2,
-        num_decoder_layers=2,
+        num_decoder_layers=3,
         num_heads=2,
         relative_attention_num_buckets=8,
         dropout_rate=0.0,
