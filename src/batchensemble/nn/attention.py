@@ -1,0 +1,173 @@
+"""Multi-head attention for members: q, k, v and the output each have their own r and s."""
+
+import math
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble.nn.init import Init, parse_init
+from batchensemble.nn.layers import Linear, check_count, linear_of
+from batchensemble.nn.member import Converted, Pick, put, reborn
+
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+
+
+class MultiheadAttention(Converted, nn.MultiheadAttention):
+    """`torch.nn.MultiheadAttention` for members, in torch's argument order.
+
+    Its four projections are `batchensemble.nn.Linear`; the attention between them is torch's own.
+
+    Example:
+        >>> attention = MultiheadAttention(8, 2, members=3, batch_first=True)
+        >>> x = torch.randn(6, 5, 8)
+        >>> attention(x, x, x)[0].shape
+        torch.Size([6, 5, 8])
+    """
+
+    q_proj: Linear
+    k_proj: Linear
+    v_proj: Linear
+
+    def __init__(
+        self,
+        *args: Any,
+        members: int,
+        rank: int = 1,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_count("members", members)
+        super().__init__(*args, **kwargs)
+        self.plain_type = nn.MultiheadAttention
+        self._become(members, rank, init, generator)
+
+    @classmethod
+    def ensembled(
+        cls, module: nn.Module, members: int, rank: int = 1, init: Init = "sign", generator: torch.Generator | None = None
+    ) -> Self:
+        """The attention around a plain one, whose weights it keeps."""
+        attention = cls.around(module)
+        attention._become(members, rank, init, generator)
+        return attention
+
+    def _become(self, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
+        for name, linear in zip(_PROJECTIONS, self._plain_projections(), strict=True):
+            self.add_module(name, Linear.ensembled(linear, members, rank, init, generator))
+        last = "ones" if parse_init(init)[0] == "first" else init  # only q, k and v read the attention's input
+        self.add_module("out_proj", Linear.ensembled(self.out_proj, members, rank, last, generator))
+        for name in ("in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            self._parameters[name] = None
+        for child in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
+            child.rows_at = 0 if self.batch_first else 1  # type: ignore[union-attr, assignment]
+
+    def _plain_projections(self) -> list[nn.Linear]:
+        if self.in_proj_weight is not None:
+            weights: Any = self.in_proj_weight.chunk(3)
+            trains = self.in_proj_weight.requires_grad
+        else:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+            trains = self.q_proj_weight.requires_grad
+        biases: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        return [linear_of(weight, bias, trains) for weight, bias in zip(weights, biases, strict=True)]
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """As torch's, on batches: `(rows, length, features)`, or `(length, rows, features)`."""
+        if query.ndim != 3:
+            raise ValueError(f"members need a batch: query must have 3 axes, got shape {tuple(query.shape)}")
+        if is_causal and attn_mask is None:
+            raise ValueError("is_causal says what attn_mask is; give attn_mask too")
+        mask = self._mask(query, key, attn_mask, key_padding_mask)
+        q, k, v, mask = self._heads(query, key, value, mask)
+        if need_weights:
+            weights = _weights(q, k, mask)
+            y = F.dropout(weights, self.dropout, self.training) @ v
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, mask, self.dropout if self.training else 0.0)
+        y = y.transpose(1, 2).flatten(2)  # (rows, length, features)
+        out = self.out_proj(y if self.batch_first else y.transpose(0, 1))
+        if not need_weights:
+            return out, None
+        return out, weights.mean(1) if average_attn_weights else weights
+
+    def _heads(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Projected q, k, v as `(rows, heads, length, head_dim)`, with the extra keys that torch can add."""
+        q, k, v = self.q_proj(query), self.k_proj(key), self.v_proj(value)
+        if not self.batch_first:
+            q, k, v = (t.transpose(0, 1) for t in (q, k, v))
+        extra = 0
+        if self.bias_k is not None and self.bias_v is not None:
+            k, v = (torch.cat([t, b.to(t.dtype).expand(len(t), 1, -1)], 1) for t, b in ((k, self.bias_k), (v, self.bias_v)))
+            extra += 1
+        if self.add_zero_attn:
+            k, v = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1))
+            extra += 1
+        if mask is not None and extra:
+            mask = F.pad(mask, (0, extra))
+        q, k, v = (t.unflatten(2, (self.num_heads, self.head_dim)).transpose(1, 2) for t in (q, k, v))
+        return q, k, v, mask
+
+    def _mask(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """Both masks as one that is added to the scores, `(rows or 1, heads or 1, length, keys)`."""
+        rows = query.shape[0 if self.batch_first else 1]
+        mask: Tensor | None = None
+        if attn_mask is not None:
+            mask = _additive(attn_mask, query.dtype)
+            mask = mask[None, None] if mask.ndim == 2 else self._per_head(mask, rows)
+        if padding is not None:
+            padding = _additive(padding, query.dtype)[:, None, None]
+            mask = padding if mask is None else mask + padding
+        return mask
+
+    def _per_head(self, mask: Tensor, rows: int) -> Tensor:
+        """A mask `(rows * heads, length, keys)`; one given for the batch serves all of its copies."""
+        copies, members = rows * self.num_heads // len(mask), self.q_proj.members
+        if len(mask) * copies != rows * self.num_heads or copies not in (1, members):
+            raise ValueError(
+                f"attn_mask has {len(mask)} matrices; {rows} rows with {self.num_heads} heads need "
+                f"{rows * self.num_heads}"
+            )
+        return torch.cat([mask] * copies).unflatten(0, (rows, self.num_heads))
+
+    @torch.no_grad()
+    def plain(self, pick: Pick) -> nn.Module:
+        """The plain attention of one member, packed where the original was."""
+        module = reborn(self, self.plain_type)
+        parts: list[Any] = [module._modules.pop(name) for name in _PROJECTIONS]
+        linears: list[Any] = [part.plain(pick) for part in parts]
+        if self._qkv_same_embed_dim:
+            put(module, "in_proj_weight", torch.cat([linear.weight for linear in linears]))
+            module.in_proj_weight.requires_grad_(linears[0].weight.requires_grad)
+        else:
+            for name, linear in zip(_PROJECTIONS, linears, strict=True):
+                module._parameters[f"{name}_weight"] = linear.weight
+        if linears[0].bias is not None:
+            put(module, "in_proj_bias", torch.cat([linear.bias for linear in linears]))
+        module._modules["out_proj"] = self.out_proj.plain(pick)  # type: ignore[operator]
+        return module
+
+
+def _weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
+    return (scores if mask is None else scores + mask).softmax(-1)
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A boolean mask (True: do not look) as one that is added."""
+    if mask.dtype != torch.bool:
+        return mask.to(dtype)
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)

@@ -1,0 +1,170 @@
+"""Swap a network's layers for their ensembled forms, in place, and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent
+from batchensemble.nn.init import Init, parse_init
+from batchensemble.nn.layers import check_count
+from batchensemble.nn.member import Converted, MemberModule, Pick
+from batchensemble.nn.selection import Rule, Selection
+
+_LAYERS: dict[type[nn.Module], Any] = {
+    kind: getattr(home, kind.__name__)
+    for home, kinds in {
+        layers: (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+        attention: (nn.MultiheadAttention,),
+        recurrent: (nn.LSTM, nn.GRU),
+        embedding: (nn.Embedding,),
+        norm: (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm, nn.GroupNorm),
+    }.items()
+    for kind in kinds
+}
+_NORMS = (norm.BatchNorm, norm.LayerNorm, norm.GroupNorm)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was done to a network: names of the layers converted, and why the others were left."""
+
+    converted: tuple[str, ...]
+    left: Mapping[str, str]
+
+
+def convert_(
+    net: nn.Module,
+    members: int,
+    *,
+    include: Rule = None,
+    exclude: Rule = None,
+    init: Init = "sign",
+    norm: str = "shared",
+    rank: int = 1,
+    fan_out: str | None = None,
+    generator: torch.Generator | None = None,
+) -> tuple[nn.Module, Conversion]:
+    """Replace the chosen layers of `net` in place; returns the network (another object if it is itself a layer).
+
+    The arguments are those of `batchensemble.convert`.
+
+    Example:
+        >>> net, done = convert_(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), members=2)
+        >>> done.converted
+        ('0', '2')
+    """
+    check_count("members", members)
+    check_count("rank", rank)
+    rule = parse_init(init)[0]
+    if norm not in ("shared", "member"):
+        raise ValueError(f"norm must be 'shared' or 'member', got {norm!r}")
+    selection = Selection(net, include, exclude, fan_out)
+    swaps: dict[nn.Module, nn.Module] = {}
+    left: dict[str, str] = {}
+    for name, module in selection.candidates(_is_whole):
+        target, reason = _target(module, norm)
+        reason = reason or selection.refusal(name, module)
+        if reason:
+            left[name] = reason
+            continue
+        swaps[module] = _ensembled(target, name, module, members, rank, init, generator)
+        if rule == "first" and isinstance(swaps[module], layers.RankOne | attention.MultiheadAttention | recurrent.Recurrent):
+            init = "ones"  # the first converted layer has been served
+    if not swaps:
+        raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
+    net = swap_(net, swaps)
+    fast_path.off_(net)
+    names = {id(module): name for name, module in selection.names()}
+    return net, Conversion(tuple(names[id(module)] for module in swaps), left)
+
+
+def _ensembled(
+    target: Any, name: str, module: nn.Module, members: int, rank: int, init: Init, generator: torch.Generator | None
+) -> Converted:
+    if issubclass(target, _NORMS):
+        layer = target.ensembled(module, members)
+    elif issubclass(target, embedding.Embedding):
+        layer = target.ensembled(module, members, init, generator)
+    else:
+        layer = target.ensembled(module, members, rank, init, generator)
+    for inner, part in layer.named_modules():
+        part.where = f"{name}.{inner}" if inner else name
+        part.routed = True
+    return layer  # type: ignore[no-any-return]
+
+
+def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
+    """The class that ensembles `module`, or why there is none."""
+    if type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils":
+        return layers.Conv1D, ""
+    for kind, target in _LAYERS.items():
+        if isinstance(module, kind):
+            if type(module).forward is not kind.forward:
+                return None, f"{type(module).__name__} has a forward of its own"
+            return target, _unfit(module) or _norm_refusal(target, module, norm_mode)
+    return None, f"there is no rank-one form of {type(module).__name__}"
+
+
+def _unfit(module: nn.Module) -> str:
+    parameters = list(module.parameters())
+    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in parameters):
+        return "its weights do not exist yet: run a batch through the network first"
+    if nn.utils.parametrize.is_parametrized(module) or getattr(module, "weight", None) is not (
+        module._parameters.get("weight")
+    ):
+        return "its weight is computed from other parameters"
+    return ""
+
+
+def _norm_refusal(target: Any, module: nn.Module, norm_mode: str) -> str:
+    if not issubclass(target, _NORMS):
+        return ""
+    return "norm='shared'" if norm_mode == "shared" else ""
+
+
+def _is_whole(module: nn.Module) -> bool:
+    """Modules that are converted as one, whatever is inside them."""
+    return isinstance(module, nn.MultiheadAttention | nn.RNNBase)
+
+
+def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
+    """Put every replacement wherever its module stands; tied modules stay tied."""
+    if net in swaps:
+        return swaps[net]
+    for parent in list(net.modules()):
+        for key, child in parent._modules.items():
+            if child in swaps:
+                parent._modules[key] = swaps[child]
+    return net
+
+
+def restore_(net: nn.Module, pick: Pick) -> nn.Module:
+    """The plain network of one member (or of the mean weight), made in place."""
+    swaps: dict[nn.Module, nn.Module] = {}
+    inside: set[int] = set()
+    for module in net.modules():
+        if isinstance(module, Converted) and id(module) not in inside:
+            inside.update(id(part) for part in module.modules())
+            swaps[module] = module.plain(pick)
+    net = swap_(net, swaps)
+    fast_path.on_(net)
+    _declare_untied(net, swaps)
+    return net
+
+
+def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> None:
+    """Weights that were one are folded apart: a Transformers config must not tie them again on loading."""
+    weights = [id(getattr(module, "weight", None)) for module in swaps if isinstance(module, MemberModule)]
+    config = getattr(net, "config", None)
+    if len(set(weights)) < len(weights) and getattr(config, "tie_word_embeddings", False):
+        config.tie_word_embeddings = False  # type: ignore[union-attr]
+
+
+def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
+    """The leaves that hold members' own tensors, by name."""
+    return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
+
+

@@ -1,0 +1,89 @@
+"""Equation 5 of the paper, in its two exact forms, and the choice between them.
+
+    scale:  y = ((x o r_i) W) o s_i        touches activations: best for few rows per member
+    fold:   y = x (W o s_i r_i^T)          touches weights: best for many rows per member
+
+Both are the same function of x, W, r and s; the tests hold them to the same values and gradients.
+"""
+
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from batchensemble.nn.rows import Rows
+
+Plan = Literal["scale", "fold"]
+
+
+class RankOneOperation(Protocol):
+    """A linear operation with a shared weight and rank-one fast weights."""
+
+    weight: Tensor
+    r: Tensor  # (members, in), or (members, rank, in)
+    s: Tensor  # (members, out), or (members, rank, out)
+    features_at: int  # the feature axis: -1, or 1 for convolutions
+    stackable: bool  # `product` takes a stack of weights, one per member
+
+    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+        """`x W`, without bias."""
+        ...
+
+    def fold(self, r: Tensor, s: Tensor) -> Tensor:
+        """`W o s r^T`, summed over the rank, in the layout of `weight`; leading axes of r and s stay in front."""
+        ...
+
+
+def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = None, **options: Any) -> Tensor:
+    """Every row through its own member's weight, `x_n -> x_n (W o s_i r_i^T)`, in one pass.
+
+    Args:
+        op: the layer: its W, r, s and its linear operation.
+        x: the batch, members' rows folded into it.
+        rows: whose each row is.
+        plan: "scale" or "fold"; by default chosen by shape.
+        **options: what else the operation takes (a transposed convolution's output size).
+    """
+    compute = _fold if (plan or choose_plan(op, x, rows)) == "fold" else _scale
+    return compute(op, x, rows, options)
+
+
+def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    at = op.features_at % x.ndim
+    terms = [
+        rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, at=at)
+        for r, s in zip(_components(op.r), _components(op.s), strict=True)
+    ]
+    return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)
+
+
+def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    if rows.owner is not None:
+        return op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), **options)
+    blocks = rows.split(x).movedim(rows.axis, 0)
+    return rows.join(op.product(blocks, op.fold(op.r, op.s), **options).movedim(0, rows.axis))
+
+
+def _components(fast: Tensor) -> tuple[Tensor, ...]:
+    return fast.unbind(1) if fast.ndim == 3 else (fast,)
+
+
+def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
+    """The cheaper form for these shapes. It never depends on how many other members there are.
+
+    Scaling reads and writes `positions * (in + out)` activations, folding one weight per member; folding wins once
+    a member has several times more of the former. Rank k multiplies the products of `scale`, never those of `fold`.
+    A weight per row is never made, and where the operation takes no stack of weights, blocks are scaled.
+    """
+    if torch.compiler.is_exporting():  # a choice by size would pin the dynamic batch down
+        return "scale"
+    if isinstance(rows.owner, Tensor) or (rows.owner is None and not op.stackable):
+        return "scale"
+    inputs, outputs = op.r.shape[-1], op.s.shape[-1]
+    rank = op.r.shape[1] if op.r.ndim == 3 else 1
+    positions = x.numel() // inputs // (rows.members if rows.owner is None else 1)
+    activations = positions * (inputs + outputs) * rank
+    return "fold" if activations > FOLD_ABOVE * op.weight.numel() else "scale"
+
+
+FOLD_ABOVE = 4  # measured: see benchmarks/NOTES.md

@@ -1,0 +1,30 @@
+"""torch's fused encoder kernels read weights behind the layers' back, and would answer for the plain network."""
+
+from torch import nn
+
+from batchensemble.nn.member import Converted
+
+_SWITCHES = {nn.TransformerEncoderLayer: "activation_relu_or_gelu", nn.TransformerEncoder: "use_nested_tensor"}
+_SAVED = "_fast_path_before_conversion"
+
+
+def off_(net: nn.Module) -> None:
+    """Switch the fused path off in every encoder that holds a converted layer."""
+    for module in net.modules():
+        switch = _switch(module)
+        if switch and not hasattr(module, _SAVED) and any(isinstance(part, Converted) for part in module.modules()):
+            setattr(module, _SAVED, getattr(module, switch))
+            setattr(module, switch, 0 if switch == "activation_relu_or_gelu" else False)
+
+
+def on_(net: nn.Module) -> None:
+    """Put the switches back as they were."""
+    for module in net.modules():
+        switch = _switch(module)
+        if switch and hasattr(module, _SAVED):
+            setattr(module, switch, getattr(module, _SAVED))
+            delattr(module, _SAVED)
+
+
+def _switch(module: nn.Module) -> str | None:
+    return next((name for kind, name in _SWITCHES.items() if isinstance(module, kind)), None)

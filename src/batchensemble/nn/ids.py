@@ -1,0 +1,59 @@
+"""Member ids, checked: a bad id is an error in eager mode and inside a compiled graph, never an answer."""
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@torch.library.custom_op("batchensemble::checked_ids", mutates_args=())
+def _checked_ids(ids: Tensor, members: int) -> Tensor:
+    if ids.is_cuda and torch.cuda.is_current_stream_capturing():
+        inside = ((ids >= 0) & (ids < members)).all()  # reading values would break the capture
+        torch._assert_async(inside, f"member ids must lie in [0, {members})")
+        return ids.clone()
+    outside = ids[(ids < 0) | (ids >= members)]
+    if len(outside):
+        raise IndexError(f"member ids must lie in [0, {members}), got {int(outside[0])}")
+    return ids.clone()
+
+
+@_checked_ids.register_fake
+def _(ids: Tensor, members: int) -> Tensor:
+    return torch.empty_like(ids)
+
+
+def checked_owner(member: Any, rows: int, members: int, device: torch.device) -> int | Tensor:
+    """The user's `member=`: one member for every row, or one id per row.
+
+    Raises:
+        IndexError: an id outside `[0, members)`, named.
+        ValueError: ids that are not `(rows,)`.
+        TypeError: neither an integer nor a tensor of integers.
+
+    Example:
+        >>> checked_owner(torch.tensor([2, 0]), rows=2, members=3, device=torch.device("cpu"))
+        tensor([2, 0])
+    """
+    if isinstance(member, Tensor):
+        if member.is_floating_point() or member.is_complex() or member.dtype == torch.bool:
+            raise TypeError(f"member ids must be integers, got {member.dtype}")
+        if member.shape != (rows,):
+            raise ValueError(
+                f"member must be one integer or one id for each of the {rows} rows, got shape {tuple(member.shape)}"
+            )
+        ids: Tensor = _checked_ids(member.to(device), members)
+        return ids
+    if not isinstance(member, torch.SymInt):
+        member = _as_index(member)
+    if member < 0 or member >= members:
+        raise IndexError(f"member must lie in [0, {members}), got {member}")
+    return member  # type: ignore[no-any-return]
+
+
+def _as_index(member: Any) -> int:
+    try:
+        return operator.index(member)
+    except TypeError:
+        raise TypeError(f"member must be an integer or a tensor of ids, got {type(member).__name__}") from None

@@ -1,0 +1,68 @@
+"""How fast weights start."""
+
+import re
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Init = Literal["sign", "normal", "ones", "first"] | str  # also "sign(0.9)": P(+1) = 0.9, "normal(0.1)": N(1, 0.1)
+
+_PATTERN = re.compile(r"(sign|normal|ones|first)(?:\(([0-9.]+)\))?")
+_DEFAULTS = {"sign": 0.5, "normal": 0.5, "ones": 0.0, "first": 0.5}
+
+
+def parse_init(init: Init) -> tuple[str, float]:
+    """The rule and its number.
+
+    Example:
+        >>> parse_init("sign"), parse_init("normal(0.1)")
+        (('sign', 0.5), ('normal', 0.1))
+    """
+    match = _PATTERN.fullmatch(init) if isinstance(init, str) else None
+    if match is None or (match[2] and match[1] == "ones"):
+        raise ValueError(
+            f"init must be 'sign', 'normal', 'ones' or 'first', with a number if you like ('sign(0.9)'), got {init!r}"
+        )
+    return match[1], float(match[2]) if match[2] else _DEFAULTS[match[1]]
+
+
+@torch.no_grad()
+def draw_fast(
+    like: Tensor, members: int, rank: int, features: int, init: Init, side: str, generator: torch.Generator | None
+) -> Tensor:
+    """Fast weights for one side of a layer, `(members, features)` or `(members, rank, features)`.
+
+    The first component follows `init`; the others start at `s = 0` with random signs in `r`, so that every rank
+    starts as rank one does and still learns.
+
+    Args:
+        like: the layer's weight, for device and dtype.
+        members: how many members.
+        rank: how many components.
+        features: how many input (`side="r"`) or output (`side="s"`) features.
+        init: the rule; "first" draws r around one and leaves s at one.
+        side: "r" or "s".
+        generator: where randomness comes from.
+    """
+    rule, number = parse_init(init)
+    if rule == "first":
+        rule = "normal" if side == "r" else "ones"
+    lead = _draw(like, (members, features), rule, number, generator)
+    if rank == 1:
+        return lead
+    rest = (members, rank - 1, features)
+    others = _draw(like, rest, "sign", 0.5, generator) if side == "r" else like.new_zeros(rest)
+    return torch.cat([lead.unsqueeze(1), others], 1)
+
+
+def _draw(like: Tensor, shape: tuple[int, ...], rule: str, number: float, generator: torch.Generator | None) -> Tensor:
+    if rule == "ones":
+        return like.new_ones(shape)
+    device = like.device if generator is None else generator.device
+    drawn = torch.empty(shape, device=device, dtype=torch.float32)
+    if rule == "sign":
+        drawn.bernoulli_(number, generator=generator).mul_(2).sub_(1)
+    else:
+        drawn.normal_(1.0, number, generator=generator)
+    return drawn.to(like.device, like.dtype)

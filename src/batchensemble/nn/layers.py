@@ -1,0 +1,239 @@
+"""The rank-one layers: one generic layer, and thin finals that name a torch operation.
+
+    y = ((x o r_i) W) o s_i + b_i
+
+`weight` has torch's own shape and is shared; `r (members, in)`, `s (members, out)` and `bias (members, out)` belong
+to the members. With `rank=k` they are `(members, k, in)` and `(members, k, out)`.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble.nn.equation import Plan, equation_5
+from batchensemble.nn.init import Init, draw_fast
+from batchensemble.nn.member import MemberModule, Pick
+from batchensemble.nn.route import rows_of
+
+
+def check_count(name: str, value: int) -> int:
+    """A positive integer, or a `ValueError` that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return value
+
+
+class RankOne(MemberModule):
+    """A linear torch layer whose members differ by rank-one matrices.
+
+    Finals inherit from it and from the torch layer that they ensemble, take that layer's arguments in its order, and
+    say how the operation is applied.
+
+    Args:
+        *args: the torch layer's own arguments.
+        members: how many members share the weight.
+        rank: components of the fast matrix, `sum_j s_j r_j^T`.
+        init: how r and s start: "sign", "normal", "ones" or "first" (see `batchensemble.convert`).
+        generator: where random fast weights come from.
+        **kwargs: the torch layer's own keyword arguments.
+    """
+
+    stacked = ("r", "s", "bias")
+    features_at: ClassVar[int] = -1
+    rows_at: int | None = None  # None: where the route says the rows are
+    input_first: ClassVar[bool] = False  # the weight is (in, out, ...) instead of (out, in, ...)
+    stackable: ClassVar[bool] = False
+
+    weight: nn.Parameter
+    r: nn.Parameter
+    s: nn.Parameter
+    rank: int
+    init: Init
+
+    def __init__(
+        self,
+        *args: Any,
+        members: int,
+        rank: int = 1,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_count("members", members)
+        super().__init__(*args, **kwargs)
+        self.plain_type = type(self).__bases__[-1]
+        self._become(members, rank, init, generator)
+
+    @classmethod
+    def ensembled(
+        cls, module: nn.Module, members: int, rank: int = 1, init: Init = "sign", generator: torch.Generator | None = None
+    ) -> Self:
+        """The layer around a plain one, whose weight it keeps."""
+        layer = cls.around(module)
+        layer._become(members, rank, init, generator)
+        return layer
+
+    def _become(self, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
+        self.members, self.rank, self.init = check_count("members", members), check_count("rank", rank), init
+        for name, rows in self.fresh(members, generator).items():
+            self.register_parameter(name, nn.Parameter(rows))
+        self.stack_("bias")
+
+    def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
+        """r and s of new members."""
+        sizes = zip("rs", self._features(), strict=True)
+        return {
+            side: draw_fast(self.weight, count, self.rank, size, self.init, side, generator) for side, size in sizes
+        }
+
+    def _features(self) -> tuple[int, int]:
+        groups = getattr(self, "groups", 1)
+        first, second = self.weight.shape[:2]
+        return (first, second * groups) if self.input_first else (second * groups, first)
+
+    def forward(self, x: Tensor, **options: Any) -> Tensor:
+        """`x` with its members' rows folded into the batch axis; so is the result."""
+        rows = rows_of(self, x, self.rows_at)
+        y = equation_5(self, x, rows, **options)
+        return rows.affine(y, shift=self.bias, at=self.features_at % y.ndim)
+
+    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+        """`x W`, without bias."""
+        raise NotImplementedError
+
+    def fold(self, r: Tensor, s: Tensor) -> Tensor:
+        """`W o s r^T` in the layout of W; leading axes of r and s (members) stay in front."""
+        if self.rank == 1:
+            r, s = r.unsqueeze(-2), s.unsqueeze(-2)
+        return self.weight * self._fast_matrix(r, s)
+
+    def mean_weight(self) -> Tensor:
+        """`W o mean_i(s_i r_i^T)`, without making any member's weight."""
+        r, s = self.r.reshape(-1, self.r.shape[-1]), self.s.reshape(-1, self.s.shape[-1])
+        return self.weight * (self._fast_matrix(r, s) / self.members)
+
+    def _fast_matrix(self, r: Tensor, s: Tensor) -> Tensor:
+        """`sum_k s_k r_k^T` for `r (..., k, in)`, `s (..., k, out)`, in a shape that broadcasts against W."""
+        groups = getattr(self, "groups", 1)
+        r, s = r.unflatten(-1, (groups, -1)), s.unflatten(-1, (groups, -1))
+        pattern = "...kgi,...kgo->...gio" if self.input_first else "...kgi,...kgo->...goi"
+        outer = torch.einsum(pattern, r, s).flatten(-3, -2)
+        return outer.reshape(*outer.shape, *[1] * (self.weight.ndim - 2))
+
+    def unstacked(self, pick: Pick) -> dict[str, Tensor]:
+        """A member's folded weight and its bias."""
+        weight = self.mean_weight() if pick is None else self.fold(self.r[pick], self.s[pick])
+        return {"weight": weight, **super().unstacked(pick)}
+
+
+class Linear(RankOne, nn.Linear):
+    """`torch.nn.Linear` for members.
+
+    Example:
+        >>> layer = Linear(6, 4, members=3)
+        >>> layer(torch.ones(3 * 5, 6)).shape, layer.r.shape, layer.s.shape
+        (torch.Size([15, 4]), torch.Size([3, 6]), torch.Size([3, 4]))
+    """
+
+    stackable = True
+
+    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+        """`x W^T`, or `x_i W_i^T` for a stack of weights."""
+        return F.linear(x, weight) if weight.ndim == 2 else _stacked_product(x, weight.transpose(1, 2))
+
+
+def linear_of(weight: Tensor, bias: Tensor | None, trains: bool) -> nn.Linear:
+    """A plain linear layer with copies of these values."""
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias is not None, device="meta")
+    linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=trains)
+    if bias is not None:
+        linear.bias = nn.Parameter(bias.detach().clone(), requires_grad=trains)
+    return linear
+
+
+class Conv1D(RankOne):
+    """Transformers' `Conv1D`, a linear layer whose weight is `(in, out)`; made by `batchensemble.convert`."""
+
+    input_first = True
+    stackable = True
+
+    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+        """`x W`, or `x_i W_i` for a stack of weights."""
+        return x @ weight if weight.ndim == 2 else _stacked_product(x, weight)
+
+
+def _stacked_product(x: Tensor, weights: Tensor) -> Tensor:
+    """`x (members, ..., in)`, `weights (members, in, out)` -> `(members, ..., out)`."""
+    return torch.bmm(x.flatten(1, -2), weights).unflatten(1, x.shape[1:-1])
+
+
+class Convolution(RankOne):
+    """What the convolutions share: features on axis 1, rows on axis 0."""
+
+    features_at = 1
+    rows_at = 0
+
+    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+        """The convolution, in torch's own padding modes."""
+        y: Tensor = self._conv_forward(x, weight, None)  # type: ignore[operator]
+        return y
+
+
+class Conv1d(Convolution, nn.Conv1d):
+    """`torch.nn.Conv1d` for members."""
+
+
+class Conv2d(Convolution, nn.Conv2d):
+    """`torch.nn.Conv2d` for members.
+
+    Example:
+        >>> Conv2d(3, 8, 3, members=4, padding="same")(torch.ones(8, 3, 5, 5)).shape
+        torch.Size([8, 8, 5, 5])
+    """
+
+
+class Conv3d(Convolution, nn.Conv3d):
+    """`torch.nn.Conv3d` for members."""
+
+
+class TransposedConvolution(RankOne):
+    """What the transposed convolutions share; their weight is `(in, out / groups, ...)`."""
+
+    features_at = 1
+    rows_at = 0
+    input_first = True
+    operation: ClassVar[Callable[..., Tensor]]
+
+    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:  # type: ignore[override]
+        """As torch's: `output_size` settles which of the possible sizes is meant."""
+        return super().forward(x, output_size=output_size)
+
+    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+        """The transposed convolution."""
+        me: Any = self
+        spatial = weight.ndim - 2
+        padding = me._output_padding(
+            x, options.get("output_size"), me.stride, me.padding, me.kernel_size, spatial, me.dilation
+        )
+        return type(self).operation(x, weight, None, me.stride, me.padding, padding, me.groups, me.dilation)
+
+
+class ConvTranspose1d(TransposedConvolution, nn.ConvTranspose1d):
+    """`torch.nn.ConvTranspose1d` for members."""
+
+    operation = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(TransposedConvolution, nn.ConvTranspose2d):
+    """`torch.nn.ConvTranspose2d` for members."""
+
+    operation = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(TransposedConvolution, nn.ConvTranspose3d):
+    """`torch.nn.ConvTranspose3d` for members."""
+
+    operation = staticmethod(F.conv_transpose3d)

@@ -1,0 +1,120 @@
+"""What every converted module is: something plain, some of whose tensors have one row per member."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from torch import Tensor, nn
+
+Pick = int | None  # a member, or None for the mean of all of them
+
+
+class Converted(nn.Module):
+    """A module that stands for a plain one, and can give it back."""
+
+    plain_type: type[nn.Module]
+    where: str = ""
+
+    def plain(self, pick: Pick) -> nn.Module:
+        """The plain module of one member, or of the members' mean weight."""
+        raise NotImplementedError
+
+    @classmethod
+    def around(cls, module: nn.Module) -> Self:
+        """An instance that takes over everything `module` has: tensors, settings, hooks."""
+        return cast(Self, reborn(module, cls, plain_type=type(module)))
+
+
+class MemberModule(Converted):
+    """A leaf: its `stacked` tensors have one row per member, everything else is shared.
+
+    Attributes:
+        members: how many members there are.
+        routed: whether rows come by the ensemble's route, or in equal blocks (a layer used on its own).
+        where: the layer's name in its network, for messages.
+        stacked: names of the parameters and buffers whose first axis is the member.
+    """
+
+    members: int
+    routed: bool = False
+    stacked: ClassVar[tuple[str, ...]] = ()
+
+    def stacked_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors with a row per member, in a fixed order."""
+        for name in self.stacked:
+            tensor = getattr(self, name, None)
+            if tensor is not None:
+                yield name, tensor
+
+    @torch.no_grad()
+    def stack_(self, *names: str) -> None:
+        """Give every member its own copy of a plain parameter or buffer: `(...) -> (members, ...)`."""
+        for name in names:
+            tensor = getattr(self, name, None)
+            if tensor is not None:
+                put(self, name, tensor.detach().expand(self.members, *tensor.shape).clone())
+
+    @torch.no_grad()
+    def keep_(self, indices: Sequence[int]) -> None:
+        """Keep the members named, in that order."""
+        for name, tensor in self.stacked_tensors():
+            put(self, name, tensor[list(indices)].clone())
+        self.members = len(indices)
+
+    @torch.no_grad()
+    def grow_(self, count: int, like: int | None = None, generator: torch.Generator | None = None) -> None:
+        """Add `count` members: copies of member `like`, or new ones."""
+        fresh = {} if like is not None else self.fresh(count, generator)
+        for name, tensor in self.stacked_tensors():
+            if like is not None:
+                rows = tensor[like : like + 1].expand(count, *tensor.shape[1:])
+            else:
+                rows = fresh.get(name, _mean(tensor).expand(count, *tensor.shape[1:]))
+            put(self, name, torch.cat([tensor, rows]))
+        self.members += count
+
+    def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
+        """Rows of new members by the layer's own initialisation; what is not named starts at the members' mean."""
+        return {}
+
+    def unstacked(self, pick: Pick) -> dict[str, Tensor]:
+        """One member's tensors, or their means, under the plain module's names."""
+        return {
+            name: _mean(tensor) if pick is None else tensor[pick]
+            for name, tensor in self.stacked_tensors()
+            if name not in ("r", "s")
+        }
+
+    @torch.no_grad()
+    def plain(self, pick: Pick) -> nn.Module:
+        """The plain module that member `pick` is."""
+        module = reborn(self, self.plain_type)
+        for name in ("r", "s"):
+            module._parameters.pop(name, None)
+        for name, tensor in self.unstacked(pick).items():
+            put(module, name, tensor.detach().clone())
+        return module
+
+
+def put(module: nn.Module, name: str, tensor: Tensor) -> None:
+    """Replace a parameter or buffer by one of another shape, trained as before."""
+    if name in module._buffers:
+        module._buffers[name] = tensor
+        return
+    before = module._parameters[name]
+    module._parameters[name] = nn.Parameter(tensor, requires_grad=before is None or before.requires_grad)
+
+
+def _mean(tensor: Tensor) -> Tensor:
+    return tensor.mean(0) if tensor.is_floating_point() else tensor.amax(0)  # counters: the longest
+
+
+_OURS = ("plain_type", "where", "members", "routed", "rank", "init", "rows_at")
+
+
+def reborn(module: nn.Module, kind: type[nn.Module], **attributes: Any) -> nn.Module:
+    """`module` as another class: the same tensors, settings and hooks, in containers of its own."""
+    twin = kind.__new__(kind)
+    state = {k: v.copy() if isinstance(v, dict) else v for k, v in module.__dict__.items() if k not in _OURS}
+    twin.__dict__.update(state | attributes)
+    return twin

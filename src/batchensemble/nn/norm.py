@@ -1,0 +1,148 @@
+"""Norms per member: own scale, shift and running statistics for each."""
+
+
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble.nn.layers import check_count
+from batchensemble.nn.member import MemberModule
+from batchensemble.nn.route import rows_of
+from batchensemble.nn.rows import Rows
+
+
+class MemberNorm(MemberModule):
+    """A torch norm whose `stacked` tensors have a row per member."""
+
+    def __init__(self, *args: Any, members: int, **kwargs: Any) -> None:
+        check_count("members", members)
+        super().__init__(*args, **kwargs)
+        self.plain_type = type(self).__bases__[-1]
+        self.members = members
+        self.stack_(*self.stacked)
+
+    @classmethod
+    def ensembled(cls, module: nn.Module, members: int) -> Self:
+        """The norm around a plain one, whose values every member starts with."""
+        norm = cls.around(module)
+        norm.members = check_count("members", members)
+        norm.stack_(*norm.stacked)
+        return norm
+
+
+class LayerNorm(MemberNorm, nn.LayerNorm):
+    """`torch.nn.LayerNorm` with `weight` and `bias` of shape `(members, *normalized_shape)`.
+
+    Example:
+        >>> LayerNorm(4, members=2)(torch.ones(6, 3, 4)).shape
+        torch.Size([6, 3, 4])
+    """
+
+    stacked = ("weight", "bias")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, ..., *normalized_shape)`, the same out."""
+        rows = rows_of(self, x)
+        y = F.layer_norm(x, self.normalized_shape, eps=self.eps)
+        return rows.affine(y, self.weight, self.bias, at=x.ndim - len(self.normalized_shape))
+
+
+class GroupNorm(MemberNorm, nn.GroupNorm):
+    """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`."""
+
+    stacked = ("weight", "bias")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, channels, ...)`, the same out."""
+        rows = rows_of(self, x, axis=0)
+        return rows.affine(F.group_norm(x, self.num_groups, eps=self.eps), self.weight, self.bias, at=1)
+
+
+class BatchNorm(MemberNorm):
+    """What the batch norms share: every member normalises its own rows by their own statistics.
+
+    Statistics and affine are `(members, channels)`. A member without rows in the batch keeps its running ones.
+    """
+
+    stacked = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+
+    eps: float
+    momentum: float | None
+    weight: nn.Parameter | None
+    bias: nn.Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, channels, ...)`, the same out."""
+        self._check_input_dim(x)  # type: ignore[operator]
+        rows = rows_of(self, x, axis=0)
+        if self.training or self.running_mean is None or self.running_var is None:
+            mean, var, count = _moments(x, rows)
+            if self.training and self.running_mean is not None:
+                self._track(mean, var, count)
+        else:
+            mean, var = self.running_mean, self.running_var
+        scale = torch.rsqrt(var + self.eps)
+        scale = scale if self.weight is None else scale * self.weight
+        shift = -mean * scale
+        return rows.affine(x, scale, shift if self.bias is None else shift + self.bias, at=1)
+
+    @torch.no_grad()
+    def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+        assert self.running_mean is not None and self.running_var is not None  # for the type checker
+        assert self.num_batches_tracked is not None
+        seen = count > 0
+        self.num_batches_tracked += seen
+        momentum = self.momentum or 1 / self.num_batches_tracked.clamp(min=1).unsqueeze(1)
+        step = (seen.unsqueeze(1) * momentum).to(self.running_mean.dtype)
+        unbiased = var * (count / (count - 1).clamp(min=1)).unsqueeze(1)
+        # where, not a product with zero: a member without rows has no mean, and NaN * 0 is NaN
+        self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
+        self.running_var += step * torch.where(seen.unsqueeze(1), unbiased - self.running_var, 0)
+
+
+def _moments(x: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+    """Each member's mean and variance `(members, channels)` over its own rows and positions, and their count."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    per_row = wide.flatten(2) if x.ndim > 2 else wide.unsqueeze(2)  # (rows, channels, positions)
+    if rows.owner is None:
+        var, mean = torch.var_mean(rows.split(per_row), dim=(1, 3), correction=0)
+        count = per_row.new_full((rows.members,), per_row.shape[0] // rows.members * per_row.shape[2])
+        return mean, var, count
+    ids = _ids(rows, len(x), x.device)
+    count = per_row.new_zeros(rows.members).index_add(0, ids, per_row.new_ones(len(x))) * per_row.shape[2]
+    mean = _member_mean(per_row, ids, count)
+    var = _member_mean((per_row - mean[ids].unsqueeze(2)).square(), ids, count)
+    return mean, var, count
+
+
+def _member_mean(per_row: Tensor, ids: Tensor, count: Tensor) -> Tensor:
+    total = per_row.new_zeros(len(count), per_row.shape[1]).index_add(0, ids, per_row.sum(2))
+    return total / count.clamp(min=1).unsqueeze(1)
+
+
+def _ids(rows: Rows, count: int, device: torch.device) -> Tensor:
+    if isinstance(rows.owner, Tensor):
+        return rows.owner
+    return torch.full((count,), rows.owner or 0, dtype=torch.long, device=device)
+
+
+class BatchNorm1d(BatchNorm, nn.BatchNorm1d):
+    """`torch.nn.BatchNorm1d` per member."""
+
+
+class BatchNorm2d(BatchNorm, nn.BatchNorm2d):
+    """`torch.nn.BatchNorm2d` per member.
+
+    Example:
+        >>> BatchNorm2d(4, members=2)(torch.randn(6, 4, 3, 3)).shape
+        torch.Size([6, 4, 3, 3])
+    """
+
+
+class BatchNorm3d(BatchNorm, nn.BatchNorm3d):
+    """`torch.nn.BatchNorm3d` per member."""

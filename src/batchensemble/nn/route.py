@@ -1,0 +1,158 @@
+"""The route: which members the batch that is under way belongs to.
+
+An ensemble sets the route, runs the network, and puts the old one back; every converted layer reads it. It lives
+in a `threading.local`, so two threads can ask the same model for different members.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.nn.rows import Rows
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a layer needs to know about the batch: how many rows there are, and whose they are.
+
+    Attributes:
+        members: how many members the ensemble has.
+        count: rows of the batch as it travels inside the network.
+        owner: an `int`, ids `(count,)`, or `None` for equal member-major blocks (see `Rows`).
+        axis: the axis that holds the rows in layers without a convention of their own.
+        fan_out: the module that opens the way for converted layers, while the batch has not reached it.
+        copies: how many copies of the batch that module makes (1 where rows are dealt or routed).
+    """
+
+    members: int
+    count: int
+    owner: int | Tensor | None
+    axis: int = 0
+    fan_out: str | None = None
+    copies: int = 1
+
+    def fanned(self) -> "Route":
+        """The route behind the fan-out."""
+        return replace(self, count=self.count * self.copies, fan_out=None)
+
+
+class _Local(threading.local):
+    # Set here and not as a class default: a compiled graph guards on the instance's own attribute.
+    def __init__(self) -> None:
+        self.route: Route | None = None
+
+
+_local = _Local()
+
+
+def current() -> Route | None:
+    """The route of the batch under way in this thread."""
+    return _local.route
+
+
+def advance(route: Route) -> None:
+    """Replace the route in the middle of a pass (at the fan-out); `travel` puts back what was there before."""
+    _local.route = route
+
+
+def travel(route: Route, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Call `run(*args, **kwargs)` with `route` in force."""
+    before = _local.route
+    _local.route = route
+    try:
+        return run(*args, **kwargs)
+    finally:
+        _local.route = before
+
+
+@contextmanager
+def _under(route: Route | None) -> Iterator[None]:
+    before = _local.route
+    _local.route = route
+    try:
+        yield
+    finally:
+        _local.route = before
+
+
+def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """`context_fn` for `torch.utils.checkpoint`: the recomputation travels the route of the first pass.
+
+    Example:
+        >>> from torch.utils.checkpoint import checkpoint
+        >>> layer = nn.Linear(2, 2)
+        >>> checkpoint(layer, torch.ones(1, 2), use_reentrant=False, context_fn=carry_route).shape
+        torch.Size([1, 2])
+    """
+    return nullcontext(), _under(current())
+
+
+def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
+    """Whose the rows of `x` are, or an error where they cannot be told apart.
+
+    A bare layer deals equal blocks; a converted one goes by the route. `x` may hold k rows for every row of the
+    batch (windows, frames, beams), next to one another.
+    """
+    route, members = current(), int(layer.members)  # type: ignore[arg-type]
+    if not layer.routed:
+        return _bare_rows(layer, x, members, axis or 0)
+    route = _passable(layer, route, members)
+    axis = route.axis if axis is None else axis
+    found = x.shape[axis] if x.ndim > axis else 0
+    if found == 0 and route.count == 0:
+        return Rows(members, route.owner, axis)
+    if found == 0 or route.count == 0 or found % route.count:
+        raise ValueError(
+            f"{_title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
+            f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim."
+        )
+    return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
+
+
+def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
+    rows = x.shape[axis]
+    if rows % members:
+        raise ValueError(
+            f"{_title(layer)} has {members} members and got {rows} rows, which they cannot share equally. "
+            "Give it members * n rows, or wrap the network with batchensemble.convert, which deals any batch."
+        )
+    return Rows(members, None, axis)
+
+
+def _passable(layer: nn.Module, route: Route | None, members: int) -> Route:
+    if route is None:
+        raise RuntimeError(
+            f"{_title(layer)} belongs to an ensemble and was called outside it, so its rows have no members. "
+            "Call the ensemble, not its .net; under gradient checkpointing pass use_reentrant=False and "
+            "context_fn=batchensemble.nn.carry_route."
+        )
+    if route.fan_out is not None:
+        raise RuntimeError(
+            f"{_title(layer)} was reached before the fan-out at '{route.fan_out}', where the batch still stands for "
+            "all members. Exclude it, or fan out earlier."
+        )
+    if route.members != members:
+        raise RuntimeError(
+            f"{_title(layer)} has {members} members inside an ensemble of {route.members}: "
+            "an ensemble inside another one cannot be routed."
+        )
+    return route
+
+
+def _repeat_owner(owner: int | Tensor | None, times: int) -> int | Tensor | None:
+    """Ids for `times` inner rows per row: (a, b) -> (a, a, b, b)."""
+    if not isinstance(owner, Tensor) or times == 1:
+        return owner
+    return owner.unsqueeze(1).expand(-1, times).reshape(-1)
+
+
+def _title(layer: nn.Module) -> str:
+    name = getattr(layer, "where", "")
+    return f"layer '{name}' ({type(layer).__name__})" if name else type(layer).__name__

@@ -1,0 +1,76 @@
+"""Which member answers which row: the one place that lines fast weights up with a batch."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The members behind the rows of one tensor.
+
+    `owner` is an `int` (one member answers every row), a tensor of ids (a member for each row), or `None`
+    (every member answers an equal block of rows, member-major: member 0's rows first).
+
+    Example:
+        >>> import torch
+        >>> rows = Rows(members=2, owner=None)
+        >>> rows.affine(torch.ones(4, 3), scale=torch.tensor([[1.0], [10.0]]).expand(2, 3), at=1)[:, 0]
+        tensor([ 1.,  1., 10., 10.])
+    """
+
+    members: int
+    owner: int | Tensor | None
+    axis: int = 0
+
+    def affine(self, x: Tensor, scale: Tensor | None = None, shift: Tensor | None = None, *, at: int) -> Tensor:
+        """`x o scale_i + shift_i`, member i being the owner of the row.
+
+        Args:
+            x: `(..., rows, ..., *features, ...)`, the rows on `self.axis`.
+            scale: `(members, *features)`.
+            shift: `(members, *features)`.
+            at: the axis of `x` on which the features begin; it lies behind the rows.
+        """
+        if scale is None and shift is None:
+            return x
+        y = self.split(x)
+        if scale is not None:
+            y = y * self._spread(scale, x, at).to(x.dtype)
+        if shift is not None:
+            y = y + self._spread(shift, x, at).to(x.dtype)
+        return self.join(y)
+
+    def split(self, x: Tensor) -> Tensor:
+        """The member axis made explicit where rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
+        if self.owner is not None:
+            return x
+        return x.unflatten(self.axis, (self.members, x.shape[self.axis] // self.members))
+
+    def join(self, x: Tensor) -> Tensor:
+        """What `split` took apart."""
+        return x if self.owner is not None else x.flatten(self.axis, self.axis + 1)
+
+    def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
+        """Each member that has rows among `count`, with its rows: for work that only goes member by member."""
+        if self.owner is None:
+            size = count // self.members
+            return [(i, slice(i * size, (i + 1) * size)) for i in range(self.members)]
+        if isinstance(self.owner, Tensor):
+            present = self.owner.unique().tolist()
+            return [(i, (self.owner == i).nonzero().squeeze(1)) for i in present]
+        return [(self.owner, slice(0, count))]
+
+    def _spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
+        """`fast` in a shape that broadcasts against `split(x)`."""
+        features = fast.shape[1:]
+        shape = [1] * x.ndim
+        if self.owner is None:
+            shape.insert(self.axis, self.members)
+            at = at + 1
+        else:
+            fast = fast[self.owner]
+            if isinstance(self.owner, Tensor):
+                shape[self.axis] = x.shape[self.axis]
+        shape[at : at + len(features)] = features
+        return fast.reshape(shape)

@@ -1,0 +1,101 @@
+"""Which layers of a network are meant: glob patterns or a predicate, ties, and the fan-out."""
+
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from torch import nn
+
+Predicate = Callable[[str, nn.Module], bool]
+Rule = str | Iterable[str] | Predicate | None
+
+
+class Selection:
+    """The user's choice over one network.
+
+    Args:
+        net: the network, still plain.
+        include: glob patterns on module names, or a predicate `(name, module) -> bool`; all layers by default.
+        exclude: likewise; it wins over `include`.
+        fan_out: without `include`, only what is registered from this module on is meant.
+    """
+
+    def __init__(self, net: nn.Module, include: Rule, exclude: Rule, fan_out: str | None) -> None:
+        self._names: dict[nn.Module, list[str]] = {}
+        for name, module in net.named_modules(remove_duplicate=False):
+            self._names.setdefault(module, []).append(name)
+        self._include, self._exclude = self._matcher("include", include), self._matcher("exclude", exclude)
+        self._tied = _tied_modules(net)
+        self._before = self._modules_before(net, fan_out) if include is None else set()
+
+    def names(self) -> Iterator[tuple[str, nn.Module]]:
+        """Every module with the first of its names."""
+        return ((names[0], module) for module, names in self._names.items())
+
+    def candidates(self, is_whole: Callable[[nn.Module], bool]) -> Iterator[tuple[str, nn.Module]]:
+        """Modules with parameters of their own; nothing inside one that is converted as a whole."""
+        inside: set[nn.Module] = set()
+        for name, module in self.names():
+            if module in inside:
+                continue
+            if is_whole(module):
+                inside.update(module.modules())
+                yield name, module
+            elif any(True for _ in module.parameters(recurse=False)):
+                yield name, module
+
+    def refusal(self, name: str, module: nn.Module) -> str:
+        """Why this layer is not meant, or nothing."""
+        if self._exclude is not None and self._matches(self._exclude, module):
+            return "excluded"
+        named = self._include is not None and self._matches(self._include, module)
+        if self._include is not None and not named:
+            return "not included"
+        if module in self._before:
+            return "registered before the fan-out"
+        if not named and isinstance(module, nn.Embedding):
+            return "an embedding is converted only when include names it"
+        if not named and module in self._tied:
+            return f"tied: shares its weight with {self._tied[module]!r}"
+        return ""
+
+    def _matches(self, predicate: Predicate, module: nn.Module) -> bool:
+        return any(predicate(name, module) for name in self._names[module])
+
+    def _matcher(self, argument: str, rule: Rule) -> Predicate | None:
+        if rule is None or callable(rule):
+            return rule
+        patterns = [rule] if isinstance(rule, str) else list(rule)
+        known = [name for names in self._names.values() for name in names]
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in known):
+                raise ValueError(f"{argument}={pattern!r} matches no module of the network")
+        return lambda name, _module: any(_covers(pattern, name) for pattern in patterns)
+
+    def _modules_before(self, net: nn.Module, fan_out: str | None) -> set[nn.Module]:
+        if fan_out is None:
+            return set()
+        names = [names[0] for names in self._names.values()]
+        if fan_out not in names:
+            raise ValueError(f"fan_out={fan_out!r} names no module of the network")
+        return set(list(self._names)[: names.index(fan_out)])
+
+
+def _covers(pattern: str, name: str) -> bool:
+    """Whether the pattern matches the module or a container around it."""
+    parts = name.split(".")
+    return any(fnmatchcase(".".join(parts[: i + 1]), pattern) for i in range(len(parts)))
+
+
+def _tied_modules(net: nn.Module) -> dict[nn.Module, str]:
+    """Modules that share a parameter with another one, and that one's name."""
+    holders: dict[int, list[tuple[str, nn.Module]]] = {}
+    for name, module in net.named_modules():
+        for parameter in module.parameters(recurse=False):
+            holders.setdefault(id(parameter), []).append((name, module))
+    tied: dict[nn.Module, str] = {}
+    for group in holders.values():
+        for name, module in group:
+            others = [other for other, _ in group if other != name]
+            if others:
+                tied[module] = others[0]
+    return tied
