@@ -1,0 +1,93 @@
+"""Bad input never becomes a number: every metric refuses it, and says what it wanted."""
+
+import pytest
+import torch
+
+from batchensemble import metrics
+
+LABELS = torch.tensor([0, 1, 2])
+OF_ROWS = [
+    metrics.accuracy,
+    metrics.nll,
+    metrics.brier,
+    metrics.ece,
+    metrics.adaptive_ece,
+    metrics.reliability,
+]
+OF_LOGS = [metrics.nll_from_log_probs, metrics.fit_temperature, metrics.temperature_scaled_nll]
+OF_MEMBERS = [metrics.member_accuracy, metrics.disagreement_over_error, metrics.pairwise_kl_over_error]
+LABELLED = [*OF_ROWS, *OF_LOGS, *OF_MEMBERS]
+
+
+def good_input(metric) -> torch.Tensor:
+    probs = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+    if metric in OF_LOGS:
+        return probs.log()
+    return torch.stack([probs, probs.flip(0)]) if metric in OF_MEMBERS else probs
+
+
+@pytest.mark.parametrize("metric", LABELLED, ids=lambda metric: metric.__name__)
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (torch.tensor([0, 1, 3]), ValueError, r"labels must lie in \[0, 3\), but range from 0 to 3"),
+        (torch.tensor([0, -1, 2]), ValueError, "from -1 to 2"),
+        (torch.tensor([0, 1]), ValueError, r"one label for each of the 3 rows, got shape \(2,\)"),
+        (torch.eye(3).long(), ValueError, r"got shape \(3, 3\)"),
+        (torch.tensor([0.0, 1.0, 2.0]), TypeError, "labels must be integers, not torch.float32"),
+        (torch.tensor([True, False, True]), TypeError, "not torch.bool"),
+        ([0, 1, 2], TypeError, "labels as a torch tensor, got list"),
+    ],
+    ids=["too large", "negative", "too few", "one-hot", "floats", "bools", "list"],
+)
+def test_bad_labels(metric, labels, error, message) -> None:
+    with pytest.raises(error, match=message):
+        metric(good_input(metric), labels)
+
+
+@pytest.mark.parametrize("metric", LABELLED, ids=lambda metric: metric.__name__)
+def test_bad_probabilities(metric) -> None:
+    good = good_input(metric)
+    with pytest.raises(ValueError, match="NaN"):
+        metric(torch.where(good == good.max(), torch.nan, good), LABELS)
+    with pytest.raises(ValueError, match="must sum to 1 over the last axis, but one row sums to"):
+        metric(good + 1, LABELS)
+    with pytest.raises(ValueError, match=r"expected .*probabilities of shape .*rows, classes"):
+        metric(good[0], LABELS)
+    with pytest.raises(ValueError, match="empty"):
+        metric(good[..., :0, :], LABELS[:0])
+    with pytest.raises(TypeError, match="as a torch tensor, got list"):
+        metric(good.tolist(), LABELS)
+    metric(good, LABELS)
+
+
+@pytest.mark.parametrize("metric", OF_ROWS, ids=lambda metric: metric.__name__)
+def test_what_only_probabilities_can_get_wrong(metric) -> None:
+    with pytest.raises(ValueError, match=r"must not be negative, but the smallest is -0\.5"):
+        metric(torch.tensor([[1.5, -0.5, 0.0]] * 3), LABELS)
+    with pytest.raises(TypeError, match=r"must be floating-point numbers, not torch\.int64"):
+        metric(torch.eye(3).long(), LABELS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("metric", LABELLED, ids=lambda metric: metric.__name__)
+def test_half_precision_is_good_enough(metric, dtype) -> None:
+    probs = torch.randn(40, 100, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    value = (
+        probs.log() if metric in OF_LOGS else torch.stack([probs, probs]) if metric in OF_MEMBERS else probs
+    )
+    metric(value.to(dtype), torch.zeros(40, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("metric", [*OF_ROWS[:-1], OF_LOGS[0]], ids=lambda metric: metric.__name__)
+def test_one_number_is_a_float_and_inputs_are_not_touched(metric) -> None:
+    probs, labels = good_input(metric).requires_grad_(), LABELS.clone()
+    before = probs.detach().clone()
+    assert type(metric(probs, labels)) is float
+    assert torch.equal(probs, before)
+    assert torch.equal(labels, LABELS)
+
+
+def test_every_public_name_is_there() -> None:
+    assert sorted(metrics.__all__) == sorted(set(metrics.__all__))
+    assert all(callable(getattr(metrics, name)) for name in metrics.__all__)
