@@ -1,0 +1,361 @@
+"""One answer from all members, and its uncertainties, against torch's distributions and loops over pairs."""
+
+import copy
+import pickle
+from itertools import combinations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.distributions import Bernoulli, Categorical
+
+from batchensemble.prediction import RULES, Prediction, combine_outputs
+
+M, N, C = 5, 7, 4
+# (shape of one member's output without rows, class axis as the user may write it, the same axis from the end)
+LAYOUTS = [((C,), -1, -1), ((C,), 1, -1), ((C, 3, 2), 1, -3), ((6, C), 2, -1), ((C, 6), -2, -2)]
+
+
+def logits(*shape: int, members: int = M, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return (2 * torch.randn(members, N, *shape, generator=generator, dtype=torch.float64)).to(dtype)
+
+
+def highest(outputs: Tensor) -> Tensor:
+    return outputs.amax(0)
+
+
+class Combined(nn.Module):
+    """A rule as a network, to be compiled and exported."""
+
+    def __init__(self, rule, class_dim: int = -1) -> None:
+        super().__init__()
+        self.rule, self.class_dim = rule, class_dim
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        return combine_outputs(outputs, self.rule, self.class_dim)
+
+
+# ---- one answer ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "class_dim", "axis"), LAYOUTS)
+def test_softmax_is_the_log_of_the_mean_probability(shape, class_dim, axis) -> None:
+    outputs = logits(*shape)
+    expected = outputs.softmax(axis).mean(0).log()
+    torch.testing.assert_close(combine_outputs(outputs, "softmax", class_dim), expected)
+
+
+@pytest.mark.parametrize(("shape", "class_dim", "axis"), LAYOUTS)
+def test_vote_is_the_log_of_the_share_of_votes(shape, class_dim, axis) -> None:
+    outputs = logits(*shape)
+    votes = F.one_hot(outputs.argmax(axis), C).double().mean(0).movedim(-1, axis)
+    answer = combine_outputs(outputs, "vote", class_dim)
+    torch.testing.assert_close(answer.exp(), votes)
+    assert answer.isneginf().any()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (C,), (3, 2)])
+def test_sigmoid_is_the_log_odds_of_the_mean_probability(shape) -> None:
+    outputs = logits(*shape)
+    torch.testing.assert_close(combine_outputs(outputs, "sigmoid"), outputs.sigmoid().mean(0).logit())
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 2)])
+def test_mean_and_a_rule_of_your_own(shape) -> None:
+    outputs = logits(*shape)
+    torch.testing.assert_close(combine_outputs(outputs, "mean"), outputs.mean(0))
+    assert torch.equal(combine_outputs(outputs, highest), outputs.amax(0))
+
+
+def test_extreme_logits_stay_finite() -> None:
+    outputs = torch.tensor([[[0.0, 1000.0]], [[0.0, 1000.0]]])
+    assert combine_outputs(outputs, "softmax").tolist() == [[-1000.0, 0.0]]
+    assert combine_outputs(outputs[..., 1], "sigmoid").tolist() == [1000.0]
+    assert combine_outputs(-outputs[..., 1], "sigmoid").tolist() == [-1000.0]
+    masked = torch.tensor([[[0.0, 0.0, -torch.inf]], [[0.0, 0.0, -torch.inf]]])
+    torch.testing.assert_close(combine_outputs(masked, "softmax").exp(), torch.tensor([[0.5, 0.5, 0.0]]))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_combined_in_float32(rule, dtype) -> None:
+    outputs = logits(C, dtype=dtype)
+    answer = combine_outputs(outputs, rule)
+    assert answer.dtype == dtype
+    torch.testing.assert_close(answer, combine_outputs(outputs.float(), rule).to(dtype), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_member_answers_alone(rule) -> None:
+    outputs = logits(C, members=1)
+    expected = {
+        "softmax": outputs[0].log_softmax(-1),
+        "sigmoid": outputs[0],
+        "mean": outputs[0],
+        "vote": F.one_hot(outputs[0].argmax(-1), C).double().log(),
+    }
+    torch.testing.assert_close(combine_outputs(outputs, rule), expected[rule])
+
+
+def test_answers_can_be_trained_through() -> None:
+    for rule in ("softmax", "sigmoid", "mean"):
+        outputs = logits(C)[:, :2].requires_grad_()
+        assert torch.autograd.gradcheck(lambda x, rule=rule: combine_outputs(x, rule), outputs)
+
+
+@pytest.mark.parametrize("rule", ["softmax", "vote"])
+def test_classes_that_are_not_there(rule) -> None:
+    for make in (combine_outputs, Prediction):
+        with pytest.raises(
+            ValueError, match=r"holds one class in a member's outputs \(7, 1\): use combine='sigmoid'"
+        ):
+            make(torch.zeros(M, N, 1), rule)
+        with pytest.raises(
+            ValueError, match=r"holds the rows of one member's outputs \(7,\): .*combine='mean'"
+        ):
+            make(torch.zeros(M, N), rule)
+        for rows in (0, -3):
+            with pytest.raises(ValueError, match=rf"class_dim={rows} holds the rows"):
+                make(torch.zeros(M, N, C, 2), rule, rows)
+        for missing in (2, -3):
+            with pytest.raises(ValueError, match=rf"class_dim={missing} is no axis of one member's outputs"):
+                make(torch.zeros(M, N, C), rule, missing)
+
+
+def test_rules_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match="choose one with member="):
+        combine_outputs(logits(C), None)
+    for make in (combine_outputs, Prediction):
+        with pytest.raises(ValueError, match="'vote', a callable or None, got 'median'"):
+            make(logits(C), "median")
+
+
+@pytest.mark.parametrize("rule", [*RULES, highest], ids=str)
+def test_one_graph_with_any_number_of_rows(rule) -> None:
+    outputs = logits(C, dtype=torch.float32)
+    torch._dynamo.reset()
+    compiled = torch.compile(Combined(rule), fullgraph=True, dynamic=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(outputs), combine_outputs(outputs, rule))
+    rows = torch.export.Dim("rows", min=1, max=1000)
+    exported = torch.export.export(Combined(rule), (outputs,), dynamic_shapes=({1: rows},)).module()
+    for size in (1, 3, 7):
+        expected = combine_outputs(outputs[:, :size], rule)
+        torch.testing.assert_close(exported(outputs[:, :size]), expected)
+        torch.testing.assert_close(compiled(outputs[:, :size]), expected)
+
+
+@pytest.mark.parametrize("rule", ["softmax", "vote"])
+def test_one_graph_with_classes_in_the_middle(rule) -> None:
+    outputs = logits(C, 3, 2, dtype=torch.float32)
+    exported = torch.export.export(
+        Combined(rule, 1), (outputs,), dynamic_shapes=({1: torch.export.Dim("rows", min=1, max=1000)},)
+    ).module()
+    torch.testing.assert_close(exported(outputs[:, :3]), combine_outputs(outputs[:, :3], rule, 1))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_onnx_with_any_number_of_rows(rule, tmp_path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    outputs = logits(C, dtype=torch.float32)
+    rows = {1: torch.export.Dim("rows", min=1, max=1000)}
+    path = tmp_path / "rule.onnx"
+    torch.onnx.export(
+        Combined(rule).eval(), (outputs,), path, dynamo=True, dynamic_shapes=(rows,), verbose=False
+    )
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for size in (1, 3, 7):
+        (found,) = session.run(None, {session.get_inputs()[0].name: outputs[:, :size].numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), combine_outputs(outputs[:, :size], rule))
+
+
+# ---- how sure it is -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "class_dim", "axis"), LAYOUTS)
+def test_uncertainty_over_classes(shape, class_dim, axis) -> None:
+    outputs = logits(*shape)
+    found = Prediction(outputs, "softmax", class_dim)
+    probs = outputs.movedim(axis, -1).softmax(-1)  # (members, N, positions, classes)
+    mean = probs.mean(0)
+    torch.testing.assert_close(found.member_probs.movedim(axis, -1), probs)
+    torch.testing.assert_close(found.probs.movedim(axis, -1), mean)
+    torch.testing.assert_close(found.combined, found.probs.log())
+    assert torch.equal(found.label, mean.argmax(-1))
+    assert torch.equal(found.member_labels, probs.argmax(-1))
+    torch.testing.assert_close(found.confidence, mean.amax(-1))
+    torch.testing.assert_close(found.entropy, Categorical(mean).entropy())
+    torch.testing.assert_close(found.expected_entropy, Categorical(probs).entropy().mean(0))
+    torch.testing.assert_close(found.mutual_information, found.entropy - found.expected_entropy)
+    assert (found.mutual_information > 0).all()
+    torch.testing.assert_close(found.disagreement, pairs(probs.argmax(-1)))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (C,), (3, 2)])
+def test_uncertainty_of_labels_that_are_set_or_not(shape) -> None:
+    outputs = logits(*shape)
+    found = Prediction(outputs, "sigmoid")
+    mean = outputs.sigmoid().mean(0)
+    torch.testing.assert_close(found.member_probs, outputs.sigmoid())
+    torch.testing.assert_close(found.probs, mean)
+    torch.testing.assert_close(found.combined.sigmoid(), mean)
+    assert torch.equal(found.label, (mean > 0.5).long())
+    assert torch.equal(found.member_labels, (outputs > 0).long())
+    torch.testing.assert_close(found.confidence, torch.maximum(mean, 1 - mean))
+    torch.testing.assert_close(found.entropy, Bernoulli(mean).entropy())
+    torch.testing.assert_close(found.expected_entropy, Bernoulli(logits=outputs).entropy().mean(0))
+    torch.testing.assert_close(found.mutual_information, found.entropy - found.expected_entropy)
+    torch.testing.assert_close(found.disagreement, pairs(outputs > 0))
+
+
+def test_votes() -> None:
+    outputs = logits(C)
+    found = Prediction(outputs, "vote")
+    share = F.one_hot(outputs.argmax(-1), C).double().mean(0)
+    torch.testing.assert_close(found.probs, share)
+    torch.testing.assert_close(found.member_probs, outputs.softmax(-1))
+    assert torch.equal(found.label, share.argmax(-1))
+    torch.testing.assert_close(found.confidence, share.amax(-1))
+    torch.testing.assert_close(found.entropy, Categorical(share).entropy(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.disagreement, pairs(outputs.argmax(-1)))
+
+
+def test_regression() -> None:
+    outputs = logits(2)
+    found = Prediction(outputs, "mean")
+    torch.testing.assert_close(found.mean, outputs.mean(0))
+    torch.testing.assert_close(found.std, (outputs - outputs.mean(0)).square().mean(0).sqrt())
+
+
+def pairs(labels: Tensor) -> Tensor:
+    return torch.stack([a != b for a, b in combinations(labels, 2)]).double().mean(0)
+
+
+def test_members_that_agree_and_one_that_is_alone() -> None:
+    alone = logits(C, members=1)
+    for outputs in (alone, alone.expand(4, -1, -1)):
+        for rule in ("softmax", "sigmoid"):
+            found = Prediction(outputs, rule)
+            assert found.disagreement.eq(0).all()
+            assert found.mutual_information.ge(0).all()
+            torch.testing.assert_close(found.mutual_information, torch.zeros_like(found.entropy))
+        assert Prediction(outputs, "mean").std.abs().max() < 1e-12
+    assert Prediction(torch.tensor([[[5.0, 0.0]], [[0.0, 5.0]]])).disagreement.tolist() == [1.0]
+
+
+def test_certainty_is_zero_entropy_not_nan() -> None:
+    outputs = torch.tensor([[[1000.0, 0.0]], [[1000.0, 0.0]]])
+    for rule in ("softmax", "vote"):
+        assert Prediction(outputs, rule).entropy.tolist() == [0.0]
+    assert Prediction(outputs).expected_entropy.tolist() == [0.0]
+    assert Prediction(outputs[..., 0], "sigmoid").entropy.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_outputs_stay_and_the_rest_is_float32(dtype) -> None:
+    outputs = logits(C, dtype=dtype)
+    found, wide = Prediction(outputs), Prediction(outputs.float())
+    assert found.outputs is outputs
+    for name in (
+        "probs",
+        "member_probs",
+        "entropy",
+        "mutual_information",
+        "disagreement",
+        "confidence",
+        "combined",
+    ):
+        assert getattr(found, name).dtype == torch.float32
+        assert torch.equal(getattr(found, name), getattr(wide, name))
+    assert Prediction(outputs, "mean").std.dtype == torch.float32
+    assert Prediction(outputs.double()).probs.dtype == torch.float64
+
+
+OF_CLASSES = ("member_probs", "probs", "member_labels", "label", "confidence", "entropy", "disagreement")
+OF_LOGITS = ("expected_entropy", "mutual_information")
+
+
+@pytest.mark.parametrize(
+    ("combine", "names", "why"),
+    [
+        ("mean", OF_CLASSES + OF_LOGITS, "since a regression has no classes"),
+        ("vote", OF_LOGITS, "since a vote does not say how sure the voter was"),
+        (highest, (*OF_CLASSES, *OF_LOGITS, "mean", "std"), "does not say what the outputs are"),
+        (None, (*OF_CLASSES, *OF_LOGITS, "mean", "std"), "since these members share no answer"),
+        ("softmax", ("mean", "std"), "whose outputs are logits"),
+        ("sigmoid", ("mean", "std"), "whose outputs are logits"),
+    ],
+    ids=str,
+)
+def test_what_a_rule_leaves_undefined_says_so(combine, names, why) -> None:
+    found = Prediction(logits(C), combine)
+    for name in names:
+        with pytest.raises(AttributeError, match=rf"no {name} with combine=.*{why}: it needs combine='"):
+            getattr(found, name)
+        assert not hasattr(found, name)
+    if combine is None:
+        with pytest.raises(ValueError, match="member="):
+            found.combined  # noqa: B018
+    else:
+        assert found.combined.shape == (N, C)
+
+
+# ---- a value ------------------------------------------------------------------------------------------
+
+
+def test_a_prediction_is_a_value_computed_once() -> None:
+    found = Prediction(logits(C))
+    assert found.probs is found.probs
+    with pytest.raises(AttributeError, match="cannot assign"):
+        found.outputs = logits(C)
+    assert len(found) == N
+    for twin in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert torch.equal(twin.mutual_information, found.mutual_information)
+
+
+def test_batches_join() -> None:
+    outputs = logits(C, 3)
+    parts = [Prediction(part, "softmax", 1) for part in outputs.split([3, 3, 1], dim=1)]
+    joined = Prediction.cat(parts)
+    assert torch.equal(joined.outputs, outputs)
+    assert (joined.combine, joined.class_dim, len(joined)) == ("softmax", 1, N)
+    torch.testing.assert_close(joined.entropy, torch.cat([part.entropy for part in parts]))
+
+
+def test_batches_that_do_not_belong_together() -> None:
+    first = Prediction(logits(C))
+    with pytest.raises(ValueError, match="at least one prediction"):
+        Prediction.cat([])
+    with pytest.raises(ValueError, match="combined differently"):
+        Prediction.cat([first, Prediction(logits(C), "vote")])
+    for other in (logits(C, members=3), logits(C + 1)):
+        with pytest.raises(ValueError, match=r"all axes but the rows, got \(5, 7, 4\) and"):
+            Prediction.cat([first, Prediction(other)])
+
+
+def test_repr_is_one_short_line() -> None:
+    found = Prediction(logits(C))
+    expected = f"mutual_information={found.mutual_information.mean():.3g}"
+    assert repr(found).startswith("Prediction((5, 7, 4), 'softmax', entropy=")
+    assert expected in repr(found)
+    assert "std=" in repr(Prediction(logits(C), "mean"))
+    assert "disagreement=" in repr(Prediction(logits(C), "vote"))
+    assert repr(Prediction(logits(C), None)) == "Prediction((5, 7, 4), None)"
+    assert "highest" in repr(Prediction(logits(C), highest))
+    assert repr(Prediction(torch.zeros(2, 0, 3))) == "Prediction((2, 0, 3), 'softmax')"
+
+
+def test_outputs_that_are_none() -> None:
+    with pytest.raises(TypeError, match=r"floating-point outputs, got torch\.int64"):
+        Prediction(torch.zeros(2, 3, 4, dtype=torch.int64))
+    for bad in (torch.zeros(3), torch.zeros(0, 3, 2)):
+        with pytest.raises(ValueError, match=r"shape \(members, N, ...\), got"):
+            Prediction(bad)
+
+
+def test_a_thousand_members_disagree_without_a_million_pairs() -> None:
+    outputs = logits(C, members=1000)
+    votes = F.one_hot(outputs.argmax(-1), C).double().sum(0)
+    expected = 1 - (votes * (votes - 1)).sum(-1) / (1000 * 999)
+    torch.testing.assert_close(Prediction(outputs).disagreement, expected)
