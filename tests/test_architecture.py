@@ -31,11 +31,14 @@ LAB: dict[str, set[str]] = {
     "lab.report": {"lab.records"},
     "lab.experiments": {"lab.studies", "lab.report", "lab.records"},
 }
-ROOMS = LIBRARY | {room: allowed | set(LIBRARY) for room, allowed in LAB.items()}
+FOUNDATION = {
+    "",
+    "lab.files",
+}  # every room of the laboratory may stand on the library's front door and on whole files
+ROOMS = LIBRARY | {room: allowed | FOUNDATION | set(LIBRARY) for room, allowed in LAB.items()}
+ROOMS["lab.files"] = set()
 ROOMS["cli"] = set(ROOMS)  # the front door knows every room
-ONE_ROOM = dict.fromkeys(
-    ("lab.provenance", "lab.store", "lab.files"), "lab.records"
-)  # records and where they lie
+ONE_ROOM = dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")  # records and where they lie
 DOORS = {"", "lab"}  # the two __init__ files that only hand out names
 HEAVY = (
     "matplotlib",

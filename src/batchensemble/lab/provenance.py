@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Self
 
+import torch
+
 _PACKAGES = ("batchensemble", "torch", "numpy", "lightning-fabric")
 
 
@@ -51,6 +53,12 @@ class Provenance:
         commit, dirty = _commit()
         started = datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds")
         return cls(hardware or processor(), _versions(), commit, dirty, started, round(end - began, 3))
+
+
+def hardware(device: torch.device, processes: int = 1) -> str:
+    """What computes, in words: a GPU's name or this machine's processor, and how many work together."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
+    return name if processes == 1 else f"{processes} processes, each on {name}"
 
 
 @cache

@@ -1,0 +1,55 @@
+"""Which devices train together, and in which precision: Lightning Fabric, started once per process."""
+
+import os
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Precision = Literal["fp32", "bf16"]
+_NAMES = {"fp32": "32-true", "bf16": "bf16-mixed"}
+
+
+def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = "fp32") -> "Fabric":
+    """A started Fabric; with several devices every process but this one is started by it or by `torchrun`.
+
+    Args:
+        device: `auto` (a GPU if there is one), `cpu` or `cuda`.
+        devices: how many on this machine; `torchrun` decides how many machines.
+        precision: `bf16` keeps weights in fp32 and multiplies in bfloat16.
+
+    Raises:
+        ValueError: the device or so many of them are not there.
+
+    Example:
+        >>> start_fabric("cpu").world_size
+        1
+    """
+    from lightning_fabric import Fabric
+
+    kind = _kind(device, devices)
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", devices))  # torchrun's word counts
+    machines = int(os.environ.get("GROUP_WORLD_SIZE", 1))
+    fabric = Fabric(
+        accelerator=kind,
+        devices=local,
+        num_nodes=machines,
+        strategy="ddp" if local * machines > 1 else "auto",
+        precision=_NAMES[precision],
+    )
+    fabric.launch()
+    return fabric
+
+
+def _kind(device: str, devices: int) -> str:
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be auto, cpu or cuda; got {device!r}")
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    kind = ("cuda" if there else "cpu") if device == "auto" else device
+    if kind == "cuda" and devices > there:
+        raise ValueError(f"{devices} CUDA devices were asked for, {there} are there")
+    if devices < 1:
+        raise ValueError(f"devices must be at least 1; got {devices}")
+    return kind

@@ -1,0 +1,174 @@
+"""One training loop for every network of the laboratory."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from .batches import Batches, seed_of
+from .checkpoints import Checkpoint
+from .journal import Journal, read_journal
+from .progress import Progress, Silent
+from .schedules import Schedule
+from .step import Loss, Replayed, Step
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+class Diverged(ArithmeticError):
+    """The loss is not a number any more."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training, given as what it consists of.
+
+    Args:
+        model: the network; trained in place.
+        loss: (model, batch) to scalars; `loss` is minimised, all are logged.
+        batches: what it is fed with.
+        optimizer: built over the model's parameters.
+        schedule: factor of the optimiser's learning rates.
+        epochs: how long.
+        seed: of dropout and whatever else the model draws while it trains.
+        after_epoch: more numbers for the log, e.g. of a validation set; leaves the model in training mode.
+    """
+
+    model: nn.Module
+    loss: Loss
+    batches: Batches
+    optimizer: torch.optim.Optimizer
+    schedule: Schedule
+    epochs: int
+    seed: int = 0
+    after_epoch: Callable[[int], Mapping[str, float]] | None = None
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a training is done; nothing here changes its outcome.
+
+    Args:
+        fabric: device, precision and processes.
+        folder: for the checkpoint, the log and the curves.
+        progress: shows how far it is.
+        save_every: seconds between checkpoints.
+    """
+
+    fabric: "Fabric"
+    folder: Path
+    progress: Progress = field(default_factory=Silent)
+    save_every: float = 60.0
+
+
+def fit(training: Training, place: Workplace, name: str = "training") -> list[dict[str, float]]:
+    """Trains, or goes on where a former call was interrupted, and returns the log, a mapping per epoch.
+
+    Everything random is a function of seed, epoch and process, so that a training killed at any moment ends
+    with the same weights, bit for bit, as one that was not (on a GPU: if its kernels are deterministic).
+
+    Raises:
+        Diverged: the loss is not finite.
+        OSError: a checkpoint cannot be written; the one before is whole.
+    """
+    fabric, checkpoint = place.fabric, Checkpoint(place.folder / "last.pt")
+    rates = [float(group["lr"]) for group in training.optimizer.param_groups]
+    begin = _restore(training, checkpoint, fabric.device)
+    fabric.barrier()  # nobody writes before everybody has read
+    if begin < training.epochs:
+        with (
+            _own_randomness(fabric.device),
+            Journal(place.folder, begin, write=fabric.is_global_zero) as journal,
+        ):
+            place.progress.start(name, training.epochs, begin)
+            step, clock = _step(training, fabric), _Clock(place.save_every)
+            for epoch in range(begin, training.epochs):
+                line = _epoch(training, fabric, step, rates, epoch)
+                journal.write(line)
+                place.progress.advance(f"loss {line['loss']:.3f}")
+                if fabric.is_global_zero and (epoch + 1 == training.epochs or clock.is_due()):
+                    checkpoint.save(_state(training, epoch + 1))
+            place.progress.end()
+    fabric.barrier()
+    return read_journal(place.folder)
+
+
+def _epoch(
+    training: Training,
+    fabric: "Fabric",
+    step: Callable[[Any], Mapping[str, Tensor]],
+    rates: list[float],
+    epoch: int,
+) -> dict[str, float]:
+    """One pass over the batches: the means of the loss function's scalars, the learning rate and the time."""
+    torch.manual_seed(seed_of(training.seed, epoch, fabric.global_rank))
+    began, steps = time.perf_counter(), len(training.batches)
+    sums: dict[str, Tensor] = {}
+    for i, batch in enumerate(training.batches.epoch(epoch)):
+        factor = training.schedule(epoch + i / steps, training.epochs)
+        _set_rates_(training.optimizer, rates, factor)
+        for scalar, value in step(batch).items():
+            sums[scalar] = sums.get(scalar, 0) + value.float()
+    means = {scalar: float(fabric.all_reduce(total / steps)) for scalar, total in sums.items()}
+    if not math.isfinite(means["loss"]):
+        raise Diverged(f"the loss is {means['loss']} after epoch {epoch + 1}: try a lower learning rate")
+    extra = dict(training.after_epoch(epoch)) if training.after_epoch else {}
+    seconds = time.perf_counter() - began
+    return {"epoch": epoch, **means, **extra, "rate": rates[0] * factor, "seconds": round(seconds, 4)}
+
+
+def _step(training: Training, fabric: "Fabric") -> Callable[[Any], Mapping[str, Tensor]]:
+    """The step as this device takes it best."""
+    training.model.train()
+    step = Step(fabric, training.model, training.loss, training.optimizer)
+    return Replayed(step) if fabric.device.type == "cuda" and fabric.world_size == 1 else step
+
+
+def _own_randomness(device: torch.device) -> AbstractContextManager[None]:
+    """Whatever is seeded inside leaves the random numbers outside as they were."""
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])
+
+
+class _Clock:
+    """Says every `seconds` that it is time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._last = seconds, time.monotonic()
+
+    def is_due(self) -> bool:
+        due = time.monotonic() - self._last >= self._seconds
+        self._last = time.monotonic() if due else self._last
+        return due
+
+
+def _set_rates_(optimizer: torch.optim.Optimizer, rates: list[float], factor: float) -> None:
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate * factor)
+        else:
+            group["lr"] = rate * factor
+
+
+def _state(training: Training, epoch: int) -> dict[str, object]:
+    return {
+        "epoch": epoch,
+        "model": training.model.state_dict(),
+        "optimizer": training.optimizer.state_dict(),
+    }
+
+
+def _restore(training: Training, checkpoint: Checkpoint, device: torch.device) -> int:
+    """Puts a former state back and returns the epoch to go on with."""
+    state = checkpoint.load(device)
+    if state is None:
+        return 0
+    training.model.load_state_dict(state["model"])
+    training.optimizer.load_state_dict(state["optimizer"])
+    return int(state["epoch"])

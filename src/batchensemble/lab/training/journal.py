@@ -1,0 +1,72 @@
+"""What happened in a training, epoch by epoch: JSON lines for us, TensorBoard for watching."""
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from batchensemble.lab.files import written_whole
+
+
+class Journal:
+    """A line of numbers per epoch in `log.jsonl`, and the same numbers as TensorBoard curves.
+
+    Args:
+        folder: where `log.jsonl` and `tensorboard/` lie.
+        epoch: where the training goes on; what an interrupted one wrote beyond it is taken out.
+        write: whether this process writes; of several only one does.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with Journal(folder) as journal:
+        ...     journal.write({"epoch": 0, "loss": 2.5})
+        >>> read_journal(folder)
+        [{'epoch': 0, 'loss': 2.5}]
+    """
+
+    def __init__(self, folder: Path, epoch: int = 0, *, write: bool = True) -> None:
+        self._open = ExitStack()
+        self._write = write
+        if write:
+            _cut(folder, epoch)
+            self._file = self._open.enter_context((folder / "log.jsonl").open("a"))
+            self._curves = self._open.enter_context(_curves(folder / "tensorboard", epoch))
+
+    def write(self, line: Mapping[str, float]) -> None:
+        """Adds an epoch."""
+        if self._write:
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+            for name, value in line.items():
+                self._curves.add_scalar(name, value, int(line["epoch"]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+
+def read_journal(folder: Path) -> list[dict[str, float]]:
+    """The epochs written so far; a last line cut off by a kill does not count."""
+    path = folder / "log.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def _cut(folder: Path, epoch: int) -> None:
+    """Takes out what was written from `epoch` on."""
+    kept = [line for line in read_journal(folder) if line["epoch"] < epoch]
+    with written_whole(folder / "log.jsonl") as beside:
+        beside.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+def _curves(folder: Path, epoch: int) -> Any:
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=epoch)

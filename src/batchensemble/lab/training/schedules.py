@@ -1,0 +1,41 @@
+"""Learning-rate schedules: the factor of the base rate at a moment of the training."""
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[float, float], float]
+"""(epochs done, epochs in all) to the factor."""
+
+
+def drops(*at: float, factor: float = 0.1, warmup: float = 0.0) -> Schedule:
+    """Times `factor` at every share of the training in `at`, after a linear start over `warmup` epochs.
+
+    Example:
+        >>> schedule = drops(0.5, 0.75)
+        >>> [round(schedule(epoch, 100), 3) for epoch in (0, 49.9, 50, 75)]
+        [1.0, 1.0, 0.1, 0.01]
+    """
+
+    def schedule(done: float, epochs: float) -> float:
+        start = min(1.0, done / warmup) if warmup else 1.0
+        return start * factor ** sum(done >= share * epochs for share in at)
+
+    return schedule
+
+
+def cosine(done: float, epochs: float) -> float:
+    """Half a cosine from one to zero.
+
+    Example:
+        >>> [round(cosine(epoch, 100), 3) for epoch in (0, 50, 100)]
+        [1.0, 0.5, 0.0]
+    """
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, done / epochs)))
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "paper": drops(0.5, 0.75),
+    "released": drops(0.4, 0.8, 0.9, warmup=1.0),
+    "cosine": cosine,
+}
+"""The paper's text, the authors' released code, and the one that short trainings like."""

@@ -1,0 +1,130 @@
+"""One optimisation step, as fast as the device allows.
+
+The same few lines run everywhere. On a GPU they are compiled; on a single one they are then replayed as a
+CUDA graph, since a small network's step is otherwise spent launching kernels. A graph repeats addresses, not
+values: batches are copied into fixed buffers, learning rates are tensors, and random numbers come from
+torch's default generator, which graphs advance.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map, tree_map_
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Loss = Callable[[nn.Module, Any], Mapping[str, Tensor]]
+"""(model, batch) to scalars by name; `loss` is minimised, all are logged."""
+
+WARM_UP = 3  # steps before capture: compilation, cuDNN's choices, the optimiser's buffers
+
+
+class Step:
+    """Loss, gradients, update; returns the loss function's scalars, detached.
+
+    Args:
+        fabric: device, precision and processes.
+        model: the network, on the device.
+        loss: what is minimised.
+        optimizer: updates the model's parameters.
+    """
+
+    def __init__(
+        self, fabric: "Fabric", model: nn.Module, loss: Loss, optimizer: torch.optim.Optimizer
+    ) -> None:
+        objective = Objective(model, loss)
+        if fabric.device.type == "cuda":
+            objective.compile(dynamic=False)
+        self._fabric = fabric
+        self._objective, self._optimizer = fabric.setup(objective, optimizer)
+
+    def __call__(self, batch: Any) -> Mapping[str, Tensor]:
+        """Takes one step on a batch."""
+        self._optimizer.zero_grad(set_to_none=True)
+        scalars = self._objective(batch)
+        self._fabric.backward(scalars["loss"])
+        self._optimizer.step()
+        return {name: value.detach() for name, value in scalars.items()}
+
+
+class Replayed:
+    """A step replayed as a CUDA graph, after a few that are taken as they are.
+
+    What is returned is overwritten by the next call.
+
+    Args:
+        step: takes batches of constant shapes; what it changes between calls must be tensors.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._warm = 0
+        self._stream: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, batch: Any) -> Mapping[str, Tensor]:
+        """Takes one step on a batch."""
+        if self._warm < WARM_UP:
+            self._warm += 1
+            return self._warm_up(batch)
+        if self._graph is None:
+            self._graph = self._capture(batch)
+        copy_batch_(self._batch, batch)
+        self._graph.replay()
+        return self._scalars
+
+    def _warm_up(self, batch: Any) -> Mapping[str, Tensor]:
+        """A real step on a side stream, where everything that a graph cannot hold is done once."""
+        current = torch.cuda.current_stream()
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            scalars = self._step(batch)
+        current.wait_stream(self._stream)
+        return scalars
+
+    def _capture(self, batch: Any) -> torch.cuda.CUDAGraph:
+        """Records the step without taking it; gradients and scalars then live in the graph's own memory."""
+        self._batch = tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, batch)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self._stream):
+            self._scalars = self._step(self._batch)
+        return graph
+
+
+class Objective(nn.Module):
+    """The loss as a module, so that processes, precision and the compiler see the whole of it."""
+
+    def __init__(self, model: nn.Module, loss: Loss) -> None:
+        super().__init__()
+        self.model = model
+        self._loss = loss
+
+    def forward(self, batch: Any) -> Mapping[str, Tensor]:
+        """The scalars of one batch."""
+        return dict(self._loss(self.model, batch))
+
+
+def copy_batch_(into: Any, batch: Any) -> None:
+    """Copies a batch's tensors into the buffers of another.
+
+    Raises:
+        ValueError: their shapes differ.
+
+    Example:
+        >>> buffers = (torch.zeros(2), {"labels": torch.zeros(2)})
+        >>> copy_batch_(buffers, (torch.ones(2), {"labels": torch.tensor([3.0, 4.0])}))
+        >>> buffers
+        (tensor([1., 1.]), {'labels': tensor([3., 4.])})
+    """
+
+    def copy_(buffer: Any, value: Any) -> None:
+        if isinstance(buffer, Tensor):
+            if buffer.shape != value.shape:
+                raise ValueError(f"every batch must be {tuple(buffer.shape)}, got {tuple(value.shape)}")
+            buffer.copy_(value, non_blocking=True)
+
+    tree_map_(copy_, into, batch)

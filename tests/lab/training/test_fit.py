@@ -1,0 +1,149 @@
+"""The training loop: what it computes, and that nothing is lost when it is killed."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from batchensemble.lab.training.batches import seed_of
+from batchensemble.lab.training.checkpoints import Checkpoint
+from batchensemble.lab.training.devices import start_fabric
+from batchensemble.lab.training.fit import Diverged, Training, Workplace, fit
+from batchensemble.lab.training.optimizers import sgd
+from batchensemble.lab.training.schedules import drops
+
+
+class Points:
+    """Ten batches of random points and classes per epoch."""
+
+    def __len__(self):
+        return 10
+
+    def epoch(self, number):
+        generator = torch.Generator().manual_seed(seed_of(7, number))
+        for _ in range(10):
+            x = torch.randn(16, 6, generator=generator)
+            yield x, (x[:, 0] > 0).long()
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2))
+
+
+def loss(model, batch):
+    x, y = batch
+    return {"loss": F.cross_entropy(model(x), y)}
+
+
+def training(epochs=4, rate=0.1, **more):
+    model = network()
+    groups = [{"params": model.parameters(), "lr": rate, "weight_decay": 1e-3}]
+    optimizer = sgd(groups, torch.device("cpu"))
+    return Training(model, loss, Points(), optimizer, drops(0.5), epochs, seed=3, **more)
+
+
+def train(folder, **settings):
+    work = training(**settings)
+    log = fit(work, Workplace(start_fabric("cpu"), folder, save_every=0.0))
+    return work.model.state_dict(), log
+
+
+def test_fit_is_the_loop_one_would_write(tmp_path):
+    model = network().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3)
+    losses = []
+    for epoch in range(4):
+        torch.manual_seed(seed_of(3, epoch, 0))
+        for x, y in Points().epoch(epoch):
+            optimizer.param_groups[0]["lr"] = 0.1 if epoch < 2 else 0.01
+            optimizer.zero_grad()
+            losses.append(F.cross_entropy(model(x), y))
+            losses[-1].backward()
+            optimizer.step()
+    state, log = train(tmp_path)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(state[name], value)
+    assert [line["epoch"] for line in log] == [0, 1, 2, 3]
+    assert [line["rate"] for line in log] == pytest.approx([0.1, 0.1, 0.01, 0.01])
+    assert log[-1]["loss"] == pytest.approx(torch.stack(losses[-10:]).mean().item())
+
+
+def test_the_outside_keeps_its_random_numbers(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    work = training(epochs=1)
+    torch.manual_seed(5)
+    fit(work, Workplace(start_fabric("cpu"), tmp_path))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_finished_training_is_not_repeated(tmp_path):
+    state, log = train(tmp_path)
+    again, same_log = train(tmp_path)
+    assert log == same_log
+    assert all(torch.equal(again[name], state[name]) for name in state)
+
+
+def test_numbers_after_every_epoch_are_logged(tmp_path):
+    _, log = train(tmp_path, epochs=2, after_epoch=lambda epoch: {"validation": epoch + 0.5})
+    assert [line["validation"] for line in log] == [0.5, 1.5]
+    assert list(tmp_path.glob("tensorboard/events*"))
+
+
+def test_a_loss_that_is_not_a_number_stops(tmp_path):
+    with pytest.raises(Diverged, match="the loss is nan after epoch 1: try a lower learning rate"):
+        train(tmp_path, rate=float("nan"))
+
+
+SCRIPT = """
+    import sys, time
+    sys.path.insert(0, {tests!r})
+    import test_fit
+    from pathlib import Path
+
+    class Slow(test_fit.Points):
+        def epoch(self, number):
+            for batch in super().epoch(number):
+                time.sleep(0.005)
+                yield batch
+
+    test_fit.Points = Slow
+    test_fit.train(Path(sys.argv[1]), epochs=12)
+"""
+
+
+def kill_after(folder, lines, moment):
+    """Starts the training in a process of its own and kills it `moment` seconds after its log has `lines`."""
+    code = textwrap.dedent(SCRIPT.format(tests=str(Path(__file__).parent)))
+    journal = folder / "log.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", code, str(folder)])
+    while not (journal.exists() and journal.read_text().count("\n") >= lines):
+        assert process.poll() is None
+        time.sleep(0.002)
+    time.sleep(moment)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(tmp_path):
+    for lines, moment in [(2, 0.0), (5, 0.12)]:  # beside the checkpoint's writing, and inside an epoch
+        kill_after(tmp_path, lines, moment)
+        assert 0 < Checkpoint(tmp_path / "last.pt").load()["epoch"] < 12
+
+    resumed, log = train(tmp_path, epochs=12)
+    unbroken, unbroken_log = train(tmp_path / "unbroken", epochs=12)
+    assert all(torch.equal(resumed[name], unbroken[name]) for name in unbroken)
+    assert [drop_time(line) for line in log] == [drop_time(line) for line in unbroken_log]
+
+
+def drop_time(line):
+    return json.dumps({name: value for name, value in line.items() if name != "seconds"})
