@@ -1,1 +1,27 @@
 """Ensembles that cost one network."""
+
+from batchensemble import metrics, nn
+from batchensemble.diagnose import Diagnosis, diagnose
+from batchensemble.ensemble import Ensemble, convert, load
+from batchensemble.optim import mean_loss, mean_weight_penalty, parameter_groups
+from batchensemble.prediction import Prediction
+from batchensemble.summary import Summary, summary
+from batchensemble.verify import VerificationError, verify
+
+__all__ = [
+    "Diagnosis",
+    "Ensemble",
+    "Prediction",
+    "Summary",
+    "VerificationError",
+    "convert",
+    "diagnose",
+    "load",
+    "mean_loss",
+    "mean_weight_penalty",
+    "metrics",
+    "nn",
+    "parameter_groups",
+    "summary",
+    "verify",
+]

@@ -1,0 +1,195 @@
+"""The member axis, one rule: folded into the batch inside a network, explicit at its edges.
+
+Inside, `(members * N, ...)`, member-major, so that ordinary modules work unchanged; outside, `(members, N, ...)`.
+This file is where the one becomes the other.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
+    """`function` on every tensor of nested tuples, lists, dicts and dataclasses; anything else stays as it is.
+
+    Example:
+        >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
+        {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
+    """
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, dict):  # Transformers' outputs are dicts, too
+        items = {key: map_tensors(function, value) for key, value in tree.items()}
+        return items if type(tree) is dict else type(tree)(**items)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[map_tensors(function, value) for value in tree])
+    if isinstance(tree, list | tuple):
+        return type(tree)([map_tensors(function, value) for value in tree])
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        fields = {f.name: map_tensors(function, getattr(tree, f.name)) for f in dataclasses.fields(tree)}
+        return dataclasses.replace(tree, **fields)
+    return tree
+
+
+def tensors(tree: Any) -> list[Tensor]:
+    """The tensors of a tree, in order."""
+    found: list[Tensor] = []
+    map_tensors(found.append, tree)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Edge:
+    """How a network's inputs and outputs carry rows.
+
+    Args:
+        axis: the axis that holds the rows.
+        names: the network's positional argument names.
+        shared: names of arguments that carry no rows.
+    """
+
+    axis: int
+    names: tuple[str, ...]
+    shared: tuple[str, ...]
+
+    def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
+        """N and its device: the rows of the first tensor argument."""
+        for value in self._carriers(args, kwargs):
+            for tensor in tensors(value):
+                if tensor.ndim > self.axis:
+                    return tensor.shape[self.axis], tensor.device
+        raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
+
+    def map_rows(self, function: Callable[[Tensor], Tensor], rows: int, args: Sequence[Any], kwargs: Any) -> Inputs:
+        """`function` on every argument's tensors that have `rows` rows; the others are shared by all members."""
+
+        def each(name: str, value: Any) -> Any:
+            return value if name in self.shared else map_tensors(apply, value)
+
+        def apply(tensor: Tensor) -> Tensor:
+            has_rows = tensor.ndim > self.axis and tensor.shape[self.axis] == rows
+            return function(tensor) if has_rows else tensor
+
+        positional = tuple(each(name, value) for name, value in self._named(args))
+        return positional, {name: each(name, value) for name, value in kwargs.items()}
+
+    def repeat(self, copies: int, rows: int, args: Sequence[Any], kwargs: Any) -> Inputs:
+        """The batch `copies` times, member-major. A concatenation keeps channels_last."""
+        if copies == 1:
+            return tuple(args), dict(kwargs)
+        return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), rows, args, kwargs)
+
+    def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None) -> Any:
+        """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
+
+        Args:
+            tree: the network's output.
+            members: how many members answered.
+            rows: how many rows each of them answered.
+            keep: rows to keep of each member's (the first ones), where some were only there for safety.
+        """
+
+        def apply(tensor: Tensor) -> Tensor:
+            axis = self._axis_of_rows(tensor, members * rows)
+            if axis is None:
+                return tensor
+            explicit = tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0)
+            if keep is None:
+                return explicit
+            return explicit.narrow(axis + 1, 0, explicit.shape[axis + 1] // rows * keep)
+
+        return map_tensors(apply, tree)
+
+    def has_rows(self, tensor: Tensor, rows: int) -> bool:
+        """Whether a tensor of the output carries rows at all."""
+        return self._axis_of_rows(tensor, rows) is not None
+
+    def _axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
+        """The batch axis; else the one axis that has the rows (an LSTM's h_n); else none."""
+        if tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
+            return self.axis
+        found = [axis for axis in range(tensor.ndim) if tensor.shape[axis] == rows]
+        if len(found) > 1:
+            raise ValueError(
+                f"an output of shape {tuple(tensor.shape)} has {rows} rows on axes {found}: which one is the batch?"
+            )
+        if found:
+            return found[0]
+        several = tensor.ndim > self.axis and rows > 0 and tensor.shape[self.axis] % rows == 0
+        return self.axis if several and tensor.shape[self.axis] else None
+
+    def _named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        for position, value in enumerate(args):
+            yield self.names[position] if position < len(self.names) else "", value
+
+    def _carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+        for name, value in [*self._named(args), *kwargs.items()]:
+            if isinstance(value, PackedSequence):
+                raise TypeError("a packed sequence has no batch axis: give the network padded rows and pack inside it")
+            if name not in self.shared:
+                yield value
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """Where in a structured output the answer is: a key, an attribute or a position; `None` is the output itself."""
+
+    key: str | int | None
+
+    @classmethod
+    def find(cls, output: Any, name: str | None) -> "Field":
+        """The field called `name`; by default `logits` if there is one, else the only or first tensor."""
+        if isinstance(output, Tensor):
+            return cls(None)
+        items = _items(output)
+        if name is not None:
+            matches = [key for key in items if str(key) == name]
+            if not matches or not isinstance(items[matches[0]], Tensor):
+                raise ValueError(f"output={name!r} is no tensor of the network's output; it has {_describe(items)}")
+            return cls(matches[0])
+        if isinstance(items.get("logits"), Tensor):
+            return cls("logits")
+        for key, value in items.items():
+            if isinstance(value, Tensor) and value.ndim:
+                return cls(key)
+        raise ValueError(f"the network's output holds no tensor to combine, only {_describe(items)}")
+
+    def get(self, output: Any) -> Tensor:
+        """The answer itself."""
+        value = output if self.key is None else _items(output)[self.key]
+        return value  # type: ignore[no-any-return]
+
+    def put(self, output: Any, value: Tensor) -> Any:
+        """The output with another answer in this place."""
+        if self.key is None:
+            return value
+        if isinstance(output, dict):
+            items = {key: value if key == self.key else old for key, old in output.items()}
+            return items if type(output) is dict else type(output)(**items)
+        if isinstance(output, tuple) and hasattr(output, "_fields"):
+            return output._replace(**{str(self.key): value})
+        if isinstance(output, list | tuple):
+            return type(output)([value if i == self.key else old for i, old in enumerate(output)])
+        return dataclasses.replace(output, **{str(self.key): value})
+
+
+def _items(output: Any) -> dict[Any, Any]:
+    if isinstance(output, dict):
+        return dict(output)
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        return dict(zip(output._fields, output, strict=True))
+    if isinstance(output, list | tuple):
+        return dict(enumerate(output))
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        return {f.name: getattr(output, f.name) for f in dataclasses.fields(output)}
+    raise TypeError(f"a network must return tensors, alone or in tuples, dicts or dataclasses; got {type(output).__name__}")
+
+
+def _describe(items: Mapping[Any, Any]) -> str:
+    return ", ".join(f"{key}: {type(value).__name__}" for key, value in items.items()) or "nothing"

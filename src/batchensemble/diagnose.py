@@ -1,0 +1,163 @@
+"""Is it really an ensemble? How different members are, and what that is worth, on your data."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble import metrics
+from batchensemble.ensemble import Ensemble
+from batchensemble.nn.convert import member_modules
+from batchensemble.prediction import Prediction
+
+# Independent networks disagree on as many rows as they get wrong, within a factor of two; members that differ on a
+# tenth of that, and owe less than a fiftieth of their uncertainty to each other, are one network in practice.
+COLLAPSED_DISAGREEMENT = 0.1
+COLLAPSED_INFORMATION = 0.02
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """How far the members of an ensemble are apart; printed in plain words.
+
+    Attributes:
+        members: how many.
+        rows: how many rows were looked at.
+        similarity: for every converted layer, the mean cosine between members' r, and between their s.
+        disagreement: share of pairs of members that answer differently.
+        disagreement_over_error: that, divided by the members' mean error.
+        pairwise_kl: mean divergence between two members' answers, in nats.
+        mutual_information: what members contradict each other about, in nats.
+        entropy: the ensemble's whole uncertainty, in nats.
+        member_accuracy: of every member.
+        accuracy: of the ensemble.
+        member_nll: the members' mean negative log-likelihood.
+        nll: the ensemble's.
+        collapsed: whether the members behave like one network.
+    """
+
+    members: int
+    rows: int
+    similarity: Mapping[str, Mapping[str, float]] = field(repr=False)
+    disagreement: float
+    disagreement_over_error: float
+    pairwise_kl: float
+    mutual_information: float
+    entropy: float
+    member_accuracy: tuple[float, ...]
+    accuracy: float
+    member_nll: float
+    nll: float
+
+    @property
+    def gain(self) -> float:
+        """Accuracy of the ensemble above that of its mean member."""
+        return self.accuracy - sum(self.member_accuracy) / self.members
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the members behave like one network."""
+        same_answers = self.disagreement_over_error <= COLLAPSED_DISAGREEMENT
+        return same_answers and self.mutual_information <= COLLAPSED_INFORMATION * self.entropy
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.members == 1:
+            return "One member is one network: there is nothing to compare."
+        if self.collapsed:
+            return (
+                "Collapsed: the members give the same answers, so this ensemble behaves like one network. Start r and "
+                "s further apart (init='sign' or 'normal'), lower their learning rate, take weight decay off them."
+            )
+        if self.gain <= 0 and self.nll >= self.member_nll:
+            return "The members differ, but averaging them gains nothing on this data."
+        return "An ensemble: the members differ, and averaging them gains."
+
+    def __str__(self) -> str:
+        mean = sum(self.member_accuracy) / self.members
+        most = sorted(self.similarity.items(), key=lambda item: -min(item[1].values()))[:3]
+        alike = ", ".join(f"{name} ({min(sides.values()):+.2f})" for name, sides in most)
+        return "\n".join(
+            [
+                self.verdict,
+                f"  {self.members} members on {self.rows} rows",
+                f"  accuracy            {self.accuracy:.2%} (members {mean:.2%}, gain {self.gain:+.2%})",
+                f"  log-likelihood      {-self.nll:.4f} (members {-self.member_nll:.4f})",
+                f"  disagreement        {self.disagreement:.2%} of rows, {self.disagreement_over_error:.2f} of the error",
+                f"  pairwise KL         {self.pairwise_kl:.4f} nats",
+                f"  mutual information  {self.mutual_information:.4f} of {self.entropy:.4f} nats",
+                f"  most alike layers   {alike}",
+            ]
+        )
+
+
+def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
+    """How different the members are on labelled data, and what averaging them is worth.
+
+    Args:
+        model: an ensemble of classifiers (`combine` "softmax" or "vote").
+        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict; or a dict with `labels` in it.
+
+    Example:
+        >>> import batchensemble as be
+        >>> same = be.convert(torch.nn.Linear(4, 3), members=2, init="ones")
+        >>> be.diagnose(same, [(torch.randn(8, 4), torch.arange(8) % 3)]).collapsed
+        True
+    """
+    if model.settings.combine not in ("softmax", "vote"):
+        raise ValueError(f"diagnose compares classes; combine={model.settings.combine!r} has none")
+    member_probs, labels = _answers(model, loader)
+    probs = member_probs.mean(0)
+    prediction = Prediction(member_probs.clamp_min(torch.finfo(torch.float64).tiny).log())
+    several = len(model) > 1
+    return Diagnosis(
+        members=len(model),
+        rows=len(labels),
+        similarity=_similarity(model) if several else {},
+        disagreement=metrics.disagreement(member_probs) if several else 0.0,
+        disagreement_over_error=metrics.disagreement_over_error(member_probs, labels) if several else 0.0,
+        pairwise_kl=metrics.pairwise_kl(member_probs) if several else 0.0,
+        mutual_information=prediction.mutual_information.mean().item(),
+        entropy=prediction.entropy.mean().item(),
+        member_accuracy=tuple(metrics.member_accuracy(member_probs, labels).tolist()),
+        accuracy=metrics.accuracy(probs, labels),
+        member_nll=sum(metrics.nll(member, labels) for member in member_probs) / len(model),
+        nll=metrics.nll(probs, labels),
+    )
+
+
+def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
+    """Members' probabilities `(members, rows, classes)` and labels `(rows,)`; positions count as rows."""
+    found, wanted = [], []
+    for batch in loader:
+        args, kwargs, labels = _inputs_and_labels(batch)
+        probs = model.predict(*args, **kwargs).member_probs.double().cpu()
+        axis = model._class_dim(probs.ndim - 1) % (probs.ndim - 1) + 1
+        found.append(probs.movedim(axis, -1).flatten(1, -2))
+        wanted.append(labels.reshape(-1).cpu())
+    if not found:
+        raise ValueError("the loader gave no batch to diagnose")
+    return torch.cat(found, 1), torch.cat(wanted)
+
+
+def _inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:
+    if isinstance(batch, Mapping) and "labels" in batch:
+        return (), {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        raise TypeError(f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}")
+    inputs, labels = batch
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs), labels
+    return tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {}, labels
+
+
+def _similarity(model: Ensemble) -> dict[str, dict[str, float]]:
+    similar: dict[str, dict[str, float]] = {}
+    for name, module in member_modules(model.net):
+        for side, tensor in module.stacked_tensors():
+            if side in ("r", "s"):
+                similar.setdefault(name, {})[side] = metrics.cosine_similarity(tensor.detach().double().cpu())
+    return similar

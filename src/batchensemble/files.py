@@ -1,0 +1,103 @@
+"""safetensors files: tensors and a JSON header, written beside and renamed, so that a file is whole or not there."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from batchensemble.nn.member import MemberModule
+
+FORMAT = 1
+_KEY = "batchensemble"
+
+
+def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    """Write one file of ours, whole or not at all.
+
+    Args:
+        path: where to; replaced if it is there.
+        kind: "ensemble" or "member".
+        tensors: what to keep; NaN in any of them is refused.
+        header: what belongs to them, as JSON values.
+    """
+    path = Path(path)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and bool(tensor.isnan().any()):
+            raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
+    metadata = {_KEY: json.dumps({"format": FORMAT, "kind": kind, **header})}
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, beside, metadata)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and header of a file of ours; a foreign or damaged one is a `ValueError` that says so."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
+    if _KEY not in metadata:
+        raise ValueError(f"{path} is a safetensors file, but was not written by batchensemble")
+    header = json.loads(metadata[_KEY])
+    if header["format"] != FORMAT:
+        raise ValueError(f"{path} has format {header['format']}, this version reads {FORMAT}")
+    if header["kind"] != kind:
+        raise ValueError(f"{path} holds one {header['kind']}, expected one {kind}")
+    return tensors, header
+
+
+def distinct_state(net: nn.Module) -> dict[str, Tensor]:
+    """The state of a network with every tied tensor once, under its first name."""
+    seen: set[int] = set()
+    state = {}
+    for name, tensor in net.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            state[name] = tensor.detach()
+    return state
+
+
+def fingerprints(net: nn.Module) -> dict[str, str]:
+    """A hash, layer by layer, of everything members share: weights, plain layers, norm statistics.
+
+    Example:
+        >>> list(fingerprints(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
+        ['0']
+    """
+    found = {}
+    for name, module in net.named_modules():
+        shared = _shared_tensors(module)
+        if shared:
+            digest = hashlib.sha256()
+            for key, tensor in shared.items():
+                digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+                digest.update(_bytes(tensor))
+            found[name] = digest.hexdigest()[:16]
+    return found
+
+
+def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Own tensors of a module that no member has to itself and that answers depend on."""
+    stacked = module.stacked if isinstance(module, MemberModule) else ()
+    own = {**module._parameters, **module._buffers}
+    transient = {*module._non_persistent_buffers_set, "num_batches_tracked", *stacked}
+    return {name: tensor for name, tensor in own.items() if tensor is not None and name not in transient}
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -1,0 +1,94 @@
+"""Training an ensemble: parameter groups, the mean of members' losses, the mean-weight penalty."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.nn.layers import RankOne
+
+_NORMS = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)
+
+
+def parameter_groups(
+    model: nn.Module,
+    lr: float,
+    weight_decay: float,
+    fast_lr_scale: float = 1.0,
+    fast_weight_decay: float = 0.0,
+) -> list[dict[str, Any]]:
+    """Slow weights, fast weights, and norms with biases, for any optimiser; every parameter once.
+
+    Decay pulls r and s towards zero and so kills members: it is off for them by default. Norms and biases are not
+    decayed.
+
+    Args:
+        model: an ensemble, or any network.
+        lr: learning rate.
+        weight_decay: of the slow weights.
+        fast_lr_scale: `lr` times this for r and s (0.5 is the authors' released choice on CIFAR).
+        fast_weight_decay: of r and s.
+
+    Example:
+        >>> import batchensemble as be
+        >>> model = be.convert(nn.Linear(4, 3), members=2)
+        >>> [group["name"] for group in parameter_groups(model, lr=0.1, weight_decay=1e-4)]
+        ['slow', 'fast', 'norm and bias']
+    """
+    kinds: dict[str, list[nn.Parameter]] = {"slow": [], "fast": [], "norm and bias": []}
+    seen: set[int] = set()
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                kinds[_kind(module, name, parameter)].append(parameter)
+    options = {
+        "slow": {"lr": lr, "weight_decay": weight_decay},
+        "fast": {"lr": lr * fast_lr_scale, "weight_decay": fast_weight_decay},
+        "norm and bias": {"lr": lr, "weight_decay": 0.0},
+    }
+    return [{"params": params, "name": name, **options[name]} for name, params in kinds.items() if params]
+
+
+def _kind(module: nn.Module, name: str, parameter: nn.Parameter) -> str:
+    if name in ("r", "s") and hasattr(module, "members"):
+        return "fast"
+    is_norm = isinstance(module, _NORMS) or "norm" in type(module).__name__.lower()
+    return "norm and bias" if is_norm or "bias" in name or parameter.ndim < 2 else "slow"
+
+
+def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **options: Any) -> Tensor:
+    """The mean of the members' losses, each on its own answer; never the loss of the mean answer.
+
+    Args:
+        loss_fn: a loss for one network, such as `torch.nn.functional.cross_entropy`.
+        outputs: `(members, N, ...)`, from `model.members(x)`.
+        *targets: what else the loss takes, the same for every member.
+        **options: its keyword arguments.
+
+    Example:
+        >>> mean_loss(torch.nn.functional.mse_loss, torch.tensor([[0.0], [2.0]]), torch.tensor([1.0]))
+        tensor(1.)
+    """
+    return torch.stack([loss_fn(output, *targets, **options) for output in outputs]).mean()
+
+
+def mean_weight_penalty(model: nn.Module) -> Tensor:
+    """`sum_layers ||W o mean_i(s_i r_i^T)||^2`, the paper's other regulariser; no member's weight is made.
+
+    Example:
+        >>> import batchensemble as be
+        >>> model = be.convert(nn.Linear(4, 3), members=2, init="ones")
+        >>> bool(mean_weight_penalty(model) == model.net.weight.square().sum())
+        True
+    """
+    layers = [module for module in model.modules() if isinstance(module, RankOne)]
+    if not layers:
+        raise ValueError("the model has no converted layer whose weight could be penalised")
+    return torch.stack([layer.mean_weight().square().sum() for layer in layers]).sum()

@@ -1,0 +1,97 @@
+"""What an ensemble is made of, and what it costs in parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from batchensemble.ensemble import Ensemble
+from batchensemble.nn.convert import member_modules
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The layers and parameters of an ensemble; printed as a table.
+
+    Attributes:
+        members: how many.
+        converted: names of the converted layers.
+        left: every other layer that has parameters, and why it is plain.
+        parameters: of the whole ensemble.
+        network: of one plain network.
+        preserved: whether every member still is the network that was converted (r = s = 1).
+    """
+
+    members: int
+    converted: tuple[str, ...]
+    left: Mapping[str, str]
+    parameters: int
+    network: int
+    preserved: bool
+
+    @property
+    def overhead(self) -> float:
+        """Parameters over those of one network, minus one: 0.05 is five per cent more."""
+        return self.parameters / self.network - 1
+
+    @property
+    def naive_share(self) -> float:
+        """Parameters over those of as many separate networks."""
+        return self.parameters / (self.network * self.members)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in [*self.converted, *self.left]) + 2
+        lines = [f"BatchEnsemble of {self.members} members"]
+        lines += [f"  {name or '(root)':<{width}} converted" for name in self.converted]
+        lines += [f"  {name or '(root)':<{width}} plain: {reason}" for name, reason in self.left.items()]
+        lines.append(
+            f"{self.parameters:,} parameters: {self.overhead:+.2%} over one network of {self.network:,}, "
+            f"{self.naive_share:.1%} of {self.members} separate ones"
+        )
+        preserved = "every member still is that network" if self.preserved else "members differ from that network"
+        lines.append(f"Function of the converted network: {preserved}.")
+        return "\n".join(lines)
+
+
+def summary(model: Ensemble) -> Summary:
+    """What was converted, what was left and why, and what it costs.
+
+    Example:
+        >>> from torch import nn
+        >>> from batchensemble import convert
+        >>> print(summary(convert(nn.Sequential(nn.Linear(9, 9), nn.LayerNorm(9)), members=2)))
+        BatchEnsemble of 2 members
+          0  converted
+          1  plain: norm='shared'
+        153 parameters: +41.67% over one network of 108, 70.8% of 2 separate ones
+        Function of the converted network: members differ from that network.
+    """
+    total = sum(parameter.numel() for parameter in model.parameters())
+    extra = 0
+    for _, module in member_modules(model.net):
+        parameters = dict(module.named_parameters(recurse=False))
+        for name, tensor in module.stacked_tensors():
+            if name in ("r", "s"):
+                extra += tensor.numel()
+            elif name in parameters:
+                extra += tensor.numel() - tensor[0].numel()
+    return Summary(
+        len(model), model.conversion.converted, model.conversion.left, total, total - extra, _preserved(model)
+    )
+
+
+def _preserved(model: Ensemble) -> bool:
+    """Every fast matrix is all ones."""
+    return all(
+        _is_one(tensor, name)
+        for _, module in member_modules(model.net)
+        for name, tensor in module.stacked_tensors()
+        if name in ("r", "s")
+    )
+
+
+def _is_one(fast: Tensor, side: str) -> bool:
+    if fast.ndim == 2:
+        return bool((fast == 1).all())
+    first = bool((fast[:, 0] == 1).all())
+    return first and (side == "r" or not bool(fast[:, 1:].any()))  # components with s = 0 add nothing

@@ -1,0 +1,154 @@
+"""Does it really work on my network? Every member against its extracted plain network, on your data."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.axis import tensors
+from batchensemble.ensemble import Ensemble
+
+_TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+
+
+class VerificationError(RuntimeError):
+    """A member does not answer as its plain network does."""
+
+
+@torch.no_grad()
+def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
+    """Compare every member with its extracted plain network; raise naming the first layer that differs.
+
+    A converted layer takes rows to be on the batch axis. A network that moves them elsewhere, where the sizes happen
+    to fit, would be answered wrongly without any error: this is the test for it.
+
+    Args:
+        model: the ensemble.
+        *args: inputs of the network, as many rows as you like (at least two).
+        **kwargs: its keyword inputs.
+
+    Returns:
+        The largest difference found, relative to the largest output.
+
+    Example:
+        >>> import batchensemble as be
+        >>> be.verify(be.convert(nn.Linear(4, 3), members=2), torch.randn(5, 4)) < 1e-6
+        True
+    """
+    with _evaluating(model):
+        outputs = model.members(*args, **kwargs)
+        worst = 0.0
+        for member in range(len(model)):
+            plain = model.extract(member).eval()
+            answer = plain(*args, **kwargs)
+            worst = max(worst, _check(model, plain, member, outputs, answer, (args, kwargs)))
+        _check_ids(model, outputs, args, kwargs)
+    return worst
+
+
+def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer: Any, inputs: Any) -> float:
+    found, expected = tensors(outputs), tensors(answer)
+    differences = [_difference(_member_of(a, b, member), b) for a, b in zip(found, expected, strict=True)]
+    worst = max(differences, default=0.0)
+    if not worst <= _tolerance(expected):
+        layer = _first_difference(model, plain, member, *inputs)
+        raise VerificationError(
+            f"member {member} differs from its extracted plain network by {worst:.2g} of the output's size, "
+            f"first in layer '{layer}'. If the network moves its rows away from axis {model.settings.batch_dim} there, "
+            "exclude that layer or set batch_dim."
+        )
+    return worst
+
+
+def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
+    """Rows that choose their members must get those members' answers."""
+    edge = model._edge
+    rows, device = edge.rows(args, kwargs)
+    ids = torch.arange(rows, device=device) % len(model)
+    answer = model(*args, member=ids, **kwargs)
+    for mixed, every in zip(tensors(answer), tensors(outputs), strict=True):
+        axis = edge.axis if mixed.ndim > edge.axis and mixed.shape[edge.axis] == rows else None
+        if axis is None or every.ndim != mixed.ndim + 1:
+            continue
+        expected = every.movedim(axis + 1, 1)[ids, torch.arange(rows, device=device)].movedim(0, axis)
+        if not _difference(mixed, expected) <= _tolerance([expected]):
+            raise VerificationError("rows with member ids of their own are not answered by the layers of those members")
+
+
+def _first_difference(model: Ensemble, plain: nn.Module, member: int, args: Any, kwargs: Any) -> str:
+    """The first layer, in the order of the plain network's pass, whose output differs."""
+    ours = _recorded(model.net, lambda: model.members(*args, **kwargs))
+    theirs = _recorded(plain, lambda: plain(*args, **kwargs))
+    for name, expected in theirs.items():
+        if name in ours:
+            found = _member_of(ours[name], expected, member)
+            if not _difference(found, expected) <= _tolerance([expected]):
+                return name
+    return "(outside any layer)"
+
+
+def _recorded(net: nn.Module, run: Callable[[], Any]) -> dict[str, Tensor]:
+    """The first tensor that every module returned when it was first called."""
+    seen: dict[str, Tensor] = {}
+    handles = []
+    for name, module in net.named_modules():
+
+        def keep(_m: nn.Module, _i: Any, output: Any, name: str = name) -> None:
+            found = tensors(output)
+            if found and name not in seen:
+                seen[name] = found[0].detach()
+
+        handles.append(module.register_forward_hook(keep))
+    try:
+        run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen
+
+
+def _member_of(found: Tensor, expected: Tensor, member: int) -> Tensor:
+    """Member i's part of a tensor: behind an explicit member axis, or a block of the one axis that is longer."""
+    if found.shape == expected.shape:
+        return found
+    if found.ndim == expected.ndim + 1:
+        return found[member]
+    longer = [axis for axis in range(found.ndim) if found.shape[axis] != expected.shape[axis]]
+    if len(longer) != 1:
+        return found
+    size = expected.shape[longer[0]]
+    return found.narrow(longer[0], min(member * size, found.shape[longer[0]] - size), size)
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    """The largest difference, relative to the largest value; infinite for other shapes."""
+    if found.shape != expected.shape:
+        return float("inf")
+    if not expected.numel():
+        return 0.0
+    if not expected.is_floating_point():
+        return float(not torch.equal(found, expected))
+    found, expected = found.double(), expected.double()
+    if not torch.equal(found.isfinite(), expected.isfinite()):
+        return float("inf")
+    finite = expected.isfinite()
+    size = max(1.0, float(expected[finite].abs().amax())) if bool(finite.any()) else 1.0
+    return float((found - expected)[finite].abs().amax()) / size if bool(finite.any()) else 0.0
+
+
+def _tolerance(expected: list[Tensor]) -> float:
+    return max((_TOLERANCE.get(t.dtype, 0.0) for t in expected), default=0.0)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    mode = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(mode)
+
+
