@@ -244,6 +244,12 @@ def test_members_that_agree_and_one_that_is_alone() -> None:
     assert Prediction(torch.tensor([[[5.0, 0.0]], [[0.0, 5.0]]])).disagreement.tolist() == [1.0]
 
 
+def test_rounding_makes_no_information_negative() -> None:
+    found = Prediction(logits(20, members=1, dtype=torch.float32).expand(3, -1, -1))
+    assert (found.entropy - found.expected_entropy).min() < 0  # rounding errs to both sides
+    assert found.mutual_information.min() == 0
+
+
 def test_certainty_is_zero_entropy_not_nan() -> None:
     outputs = torch.tensor([[[1000.0, 0.0]], [[1000.0, 0.0]]])
     for rule in ("softmax", "vote"):

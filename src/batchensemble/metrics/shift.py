@@ -67,8 +67,7 @@ def fpr95(known: Tensor, unknown: Tensor) -> float:
         0.25
     """
     detected, false_alarms = _curve(known, unknown)
-    # In whole numbers: 0.95 is not one a computer has, 19 of 20 rows is.
-    enough = detected.long() * 100 >= 95 * len(unknown)
+    enough = detected / len(unknown) >= 0.95
     return false_alarms[enough][0].item() / len(known)
 
 
