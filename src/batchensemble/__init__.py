@@ -1,8 +1,9 @@
 """Ensembles that cost one network."""
 
 from batchensemble import metrics, nn
+from batchensemble.convert import convert, load
 from batchensemble.diagnose import Diagnosis, diagnose
-from batchensemble.ensemble import Ensemble, convert, load
+from batchensemble.ensemble import Ensemble
 from batchensemble.optim import mean_loss, mean_weight_penalty, parameter_groups
 from batchensemble.prediction import Prediction
 from batchensemble.summary import Summary, summary

@@ -5,6 +5,7 @@ This file is where the one becomes the other.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,22 @@ def tensors(tree: Any) -> list[Tensor]:
     return found
 
 
+def with_member(signature: inspect.Signature) -> inspect.Signature:
+    """A network's signature, plus the keyword `member`.
+
+    Example:
+        >>> str(with_member(inspect.signature(lambda x, **more: x)))
+        '(x, *, member=None, **more)'
+    """
+    if "member" in signature.parameters:
+        raise ValueError("the network's forward has an argument called 'member', which an ensemble needs itself")
+    parameters = list(signature.parameters.values())
+    open_ended = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
+    member = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters.insert(len(parameters) - open_ended, member)
+    return signature.replace(parameters=parameters)
+
+
 @dataclasses.dataclass(frozen=True)
 class Edge:
     """How a network's inputs and outputs carry rows.
@@ -57,6 +74,16 @@ class Edge:
     axis: int
     names: tuple[str, ...]
     shared: tuple[str, ...]
+
+    @classmethod
+    def of(cls, signature: inspect.Signature, axis: int, shared: tuple[str, ...]) -> "Edge":
+        """The edge of a network with this `forward`."""
+        parameters = signature.parameters.values()
+        names = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        unknown = set(shared) - set(signature.parameters)
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            raise ValueError(f"shared_inputs names {sorted(unknown)}, which the network does not take: {list(names)}")
+        return cls(axis, names, shared)
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
         """N and its device: the rows of the first tensor argument."""
@@ -99,7 +126,7 @@ class Edge:
             axis = self._axis_of_rows(tensor, members * rows)
             if axis is None:
                 return tensor
-            explicit = tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0)
+            explicit: Tensor = tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0)
             if keep is None:
                 return explicit
             return explicit.narrow(axis + 1, 0, explicit.shape[axis + 1] // rows * keep)
@@ -173,7 +200,7 @@ class Field:
             items = {key: value if key == self.key else old for key, old in output.items()}
             return items if type(output) is dict else type(output)(**items)
         if isinstance(output, tuple) and hasattr(output, "_fields"):
-            return output._replace(**{str(self.key): value})
+            return type(output)(*[value if name == self.key else old for name, old in _items(output).items()])
         if isinstance(output, list | tuple):
             return type(output)([value if i == self.key else old for i, old in enumerate(output)])
         return dataclasses.replace(output, **{str(self.key): value})
@@ -188,7 +215,9 @@ def _items(output: Any) -> dict[Any, Any]:
         return dict(enumerate(output))
     if dataclasses.is_dataclass(output) and not isinstance(output, type):
         return {f.name: getattr(output, f.name) for f in dataclasses.fields(output)}
-    raise TypeError(f"a network must return tensors, alone or in tuples, dicts or dataclasses; got {type(output).__name__}")
+    raise TypeError(
+        f"a network must return tensors, alone or in tuples, dicts or dataclasses; got {type(output).__name__}"
+    )
 
 
 def _describe(items: Mapping[Any, Any]) -> str:

@@ -86,7 +86,7 @@ class Diagnosis:
                 f"  {self.members} members on {self.rows} rows",
                 f"  accuracy            {self.accuracy:.2%} (members {mean:.2%}, gain {self.gain:+.2%})",
                 f"  log-likelihood      {-self.nll:.4f} (members {-self.member_nll:.4f})",
-                f"  disagreement        {self.disagreement:.2%} of rows, {self.disagreement_over_error:.2f} of the error",
+                f"  disagreement        {self.disagreement:.2%}, {self.disagreement_over_error:.2f} of the error",
                 f"  pairwise KL         {self.pairwise_kl:.4f} nats",
                 f"  mutual information  {self.mutual_information:.4f} of {self.entropy:.4f} nats",
                 f"  most alike layers   {alike}",
@@ -135,7 +135,7 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     for batch in loader:
         args, kwargs, labels = _inputs_and_labels(batch)
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
-        axis = model._class_dim(probs.ndim - 1) % (probs.ndim - 1) + 1
+        axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
         found.append(probs.movedim(axis, -1).flatten(1, -2))
         wanted.append(labels.reshape(-1).cpu())
     if not found:

@@ -35,7 +35,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, beside, metadata)
-        os.replace(beside, path)
+        beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
@@ -59,6 +59,19 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
     if header["kind"] != kind:
         raise ValueError(f"{path} holds one {header['kind']}, expected one {kind}")
     return tensors, header
+
+
+def check_fit(path: str | Path, found: dict[str, Tensor], expected: dict[str, torch.Size]) -> None:
+    """Refuse a file whose tensors are not those of the network, naming the first that differs."""
+    for name in sorted(found.keys() | expected.keys()):
+        if name not in found or name not in expected:
+            where = "the file" if name in found else "the network"
+            raise ValueError(f"{path} does not fit this network: only {where} has {name}")
+        if found[name].shape != expected[name]:
+            raise ValueError(
+                f"{path} does not fit this network: {name} is {tuple(found[name].shape)} in the file and "
+                f"{tuple(expected[name])} in the network"
+            )
 
 
 def distinct_state(net: nn.Module) -> dict[str, Tensor]:

@@ -64,7 +64,7 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
 
 def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
     """Rows that choose their members must get those members' answers."""
-    edge = model._edge
+    edge = model.edge
     rows, device = edge.rows(args, kwargs)
     ids = torch.arange(rows, device=device) % len(model)
     answer = model(*args, member=ids, **kwargs)
@@ -150,5 +150,3 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         model.train(mode)
-
-

@@ -4,8 +4,8 @@ from batchensemble.nn.attention import MultiheadAttention
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.embedding import Embedding
 from batchensemble.nn.layers import (
-    Conv1d,
     Conv1D,
+    Conv1d,
     Conv2d,
     Conv3d,
     ConvTranspose1d,

@@ -46,7 +46,12 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
 
     @classmethod
     def ensembled(
-        cls, module: nn.Module, members: int, rank: int = 1, init: Init = "sign", generator: torch.Generator | None = None
+        cls,
+        module: nn.Module,
+        members: int,
+        rank: int = 1,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
     ) -> Self:
         """The attention around a plain one, whose weights it keeps."""
         attention = cls.around(module)
@@ -61,7 +66,7 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
         for name in ("in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             self._parameters[name] = None
         for child in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
-            child.rows_at = 0 if self.batch_first else 1  # type: ignore[union-attr, assignment]
+            child.rows_at = 0 if self.batch_first else 1
 
     def _plain_projections(self) -> list[nn.Linear]:
         if self.in_proj_weight is not None:
@@ -111,7 +116,9 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
             q, k, v = (t.transpose(0, 1) for t in (q, k, v))
         extra = 0
         if self.bias_k is not None and self.bias_v is not None:
-            k, v = (torch.cat([t, b.to(t.dtype).expand(len(t), 1, -1)], 1) for t, b in ((k, self.bias_k), (v, self.bias_v)))
+            k, v = (
+                torch.cat([t, b.to(t.dtype).expand(len(t), 1, -1)], 1) for t, b in ((k, self.bias_k), (v, self.bias_v))
+            )
             extra += 1
         if self.add_zero_attn:
             k, v = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1))
@@ -141,7 +148,8 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
                 f"attn_mask has {len(mask)} matrices; {rows} rows with {self.num_heads} heads need "
                 f"{rows * self.num_heads}"
             )
-        return torch.cat([mask] * copies).unflatten(0, (rows, self.num_heads))
+        per_head: Tensor = torch.cat([mask] * copies).unflatten(0, (rows, self.num_heads))
+        return per_head
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:

@@ -16,7 +16,15 @@ from batchensemble.nn.selection import Rule, Selection
 _LAYERS: dict[type[nn.Module], Any] = {
     kind: getattr(home, kind.__name__)
     for home, kinds in {
-        layers: (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+        layers: (
+            nn.Linear,
+            nn.Conv1d,
+            nn.Conv2d,
+            nn.Conv3d,
+            nn.ConvTranspose1d,
+            nn.ConvTranspose2d,
+            nn.ConvTranspose3d,
+        ),
         attention: (nn.MultiheadAttention,),
         recurrent: (nn.LSTM, nn.GRU),
         embedding: (nn.Embedding,),
@@ -71,7 +79,9 @@ def convert_(
             left[name] = reason
             continue
         swaps[module] = _ensembled(target, name, module, members, rank, init, generator)
-        if rule == "first" and isinstance(swaps[module], layers.RankOne | attention.MultiheadAttention | recurrent.Recurrent):
+        if rule == "first" and isinstance(
+            swaps[module], layers.RankOne | attention.MultiheadAttention | recurrent.Recurrent
+        ):
             init = "ones"  # the first converted layer has been served
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
@@ -82,7 +92,13 @@ def convert_(
 
 
 def _ensembled(
-    target: Any, name: str, module: nn.Module, members: int, rank: int, init: Init, generator: torch.Generator | None
+    target: Any,
+    name: str,
+    module: nn.Module,
+    members: int,
+    rank: int,
+    init: Init,
+    generator: torch.Generator | None,
 ) -> Converted:
     if issubclass(target, _NORMS):
         layer = target.ensembled(module, members)
@@ -136,7 +152,7 @@ def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
         return swaps[net]
     for parent in list(net.modules()):
         for key, child in parent._modules.items():
-            if child in swaps:
+            if child is not None and child in swaps:
                 parent._modules[key] = swaps[child]
     return net
 
@@ -166,5 +182,3 @@ def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> Non
 def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
     """The leaves that hold members' own tensors, by name."""
     return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
-
-

@@ -24,7 +24,12 @@ class Embedding(MemberModule, nn.Embedding):
     init: Init
 
     def __init__(
-        self, *args: Any, members: int, init: Init = "sign", generator: torch.Generator | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        members: int,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
     ) -> None:
         check_count("members", members)
         super().__init__(*args, **kwargs)
@@ -45,7 +50,7 @@ class Embedding(MemberModule, nn.Embedding):
         self.register_parameter("s", nn.Parameter(self.fresh(members, generator)["s"]))
 
     def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
-        """s of new members."""
+        """S of new members."""
         return {"s": draw_fast(self.weight, count, 1, self.weight.shape[1], self.init, "s", generator)}
 
     def forward(self, ids: Tensor) -> Tensor:

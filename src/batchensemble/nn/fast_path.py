@@ -4,7 +4,10 @@ from torch import nn
 
 from batchensemble.nn.member import Converted
 
-_SWITCHES = {nn.TransformerEncoderLayer: "activation_relu_or_gelu", nn.TransformerEncoder: "use_nested_tensor"}
+_SWITCHES = {
+    nn.TransformerEncoderLayer: "activation_relu_or_gelu",
+    nn.TransformerEncoder: "use_nested_tensor",
+}
 _SAVED = "_fast_path_before_conversion"
 
 

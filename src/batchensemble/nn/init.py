@@ -29,7 +29,13 @@ def parse_init(init: Init) -> tuple[str, float]:
 
 @torch.no_grad()
 def draw_fast(
-    like: Tensor, members: int, rank: int, features: int, init: Init, side: str, generator: torch.Generator | None
+    like: Tensor,
+    members: int,
+    rank: int,
+    features: int,
+    init: Init,
+    side: str,
+    generator: torch.Generator | None,
 ) -> Tensor:
     """Fast weights for one side of a layer, `(members, features)` or `(members, rank, features)`.
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.nn.equation import Plan, equation_5
+from batchensemble.nn.equation import equation_5
 from batchensemble.nn.init import Init, draw_fast
 from batchensemble.nn.member import MemberModule, Pick
 from batchensemble.nn.route import rows_of
@@ -42,14 +42,15 @@ class RankOne(MemberModule):
     """
 
     stacked = ("r", "s", "bias")
-    features_at: ClassVar[int] = -1
+    features_at: int = -1
     rows_at: int | None = None  # None: where the route says the rows are
-    input_first: ClassVar[bool] = False  # the weight is (in, out, ...) instead of (out, in, ...)
-    stackable: ClassVar[bool] = False
+    input_first: bool = False  # the weight is (in, out, ...) instead of (out, in, ...)
+    stackable: bool = False
 
-    weight: nn.Parameter
-    r: nn.Parameter
-    s: nn.Parameter
+    weight: Tensor
+    bias: Any  # a tensor, or None
+    r: Tensor
+    s: Tensor
     rank: int
     init: Init
 
@@ -69,7 +70,12 @@ class RankOne(MemberModule):
 
     @classmethod
     def ensembled(
-        cls, module: nn.Module, members: int, rank: int = 1, init: Init = "sign", generator: torch.Generator | None = None
+        cls,
+        module: nn.Module,
+        members: int,
+        rank: int = 1,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
     ) -> Self:
         """The layer around a plain one, whose weight it keeps."""
         layer = cls.around(module)
@@ -83,7 +89,7 @@ class RankOne(MemberModule):
         self.stack_("bias")
 
     def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
-        """r and s of new members."""
+        """R and s of new members."""
         sizes = zip("rs", self._features(), strict=True)
         return {
             side: draw_fast(self.weight, count, self.rank, size, self.init, side, generator) for side, size in sizes
@@ -94,10 +100,10 @@ class RankOne(MemberModule):
         first, second = self.weight.shape[:2]
         return (first, second * groups) if self.input_first else (second * groups, first)
 
-    def forward(self, x: Tensor, **options: Any) -> Tensor:
-        """`x` with its members' rows folded into the batch axis; so is the result."""
-        rows = rows_of(self, x, self.rows_at)
-        y = equation_5(self, x, rows, **options)
+    def forward(self, input: Tensor, **options: Any) -> Tensor:
+        """`input` with its members' rows folded into the batch axis; so is the result."""
+        rows = rows_of(self, input, self.rows_at)
+        y = equation_5(self, input, rows, **options)
         return rows.affine(y, shift=self.bias, at=self.features_at % y.ndim)
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
@@ -167,7 +173,8 @@ class Conv1D(RankOne):
 
 def _stacked_product(x: Tensor, weights: Tensor) -> Tensor:
     """`x (members, ..., in)`, `weights (members, in, out)` -> `(members, ..., out)`."""
-    return torch.bmm(x.flatten(1, -2), weights).unflatten(1, x.shape[1:-1])
+    y: Tensor = torch.bmm(x.flatten(1, -2), weights).unflatten(1, x.shape[1:-1])
+    return y
 
 
 class Convolution(RankOne):
@@ -207,9 +214,9 @@ class TransposedConvolution(RankOne):
     input_first = True
     operation: ClassVar[Callable[..., Tensor]]
 
-    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:  # type: ignore[override]
         """As torch's: `output_size` settles which of the possible sizes is meant."""
-        return super().forward(x, output_size=output_size)
+        return super().forward(input, output_size=output_size)
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
         """The transposed convolution."""

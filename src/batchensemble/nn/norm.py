@@ -1,6 +1,5 @@
 """Norms per member: own scale, shift and running statistics for each."""
 
-
 from typing import Any, Self
 
 import torch
@@ -70,14 +69,15 @@ class BatchNorm(MemberNorm):
 
     eps: float
     momentum: float | None
-    weight: nn.Parameter | None
-    bias: nn.Parameter | None
+    weight: Any
+    bias: Any
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)`, the same out."""
+        x = input
         self._check_input_dim(x)  # type: ignore[operator]
         rows = rows_of(self, x, axis=0)
         if self.training or self.running_mean is None or self.running_var is None:
@@ -93,7 +93,8 @@ class BatchNorm(MemberNorm):
 
     @torch.no_grad()
     def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
-        assert self.running_mean is not None and self.running_var is not None  # for the type checker
+        assert self.running_mean is not None  # for the type checker, here and below
+        assert self.running_var is not None
         assert self.num_batches_tracked is not None
         seen = count > 0
         self.num_batches_tracked += seen

@@ -40,7 +40,12 @@ class Recurrent(Converted):
 
     @classmethod
     def ensembled(
-        cls, module: nn.Module, members: int, rank: int = 1, init: Init = "sign", generator: torch.Generator | None = None
+        cls,
+        module: nn.Module,
+        members: int,
+        rank: int = 1,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
     ) -> Self:
         """The layer around a plain one, whose weights it keeps."""
         layer = cls.__new__(cls)
@@ -48,12 +53,18 @@ class Recurrent(Converted):
         layer._become(module, members, rank, init, generator)
         return layer
 
-    def _become(
-        self, plain: Any, members: int, rank: int, init: Init, generator: torch.Generator | None
-    ) -> None:
+    def _become(self, plain: Any, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
         self.members, self.plain_type, self.routed = check_count("members", members), type(plain), False
         self.train(plain.training)
-        for name in ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional"):
+        for name in (
+            "input_size",
+            "hidden_size",
+            "num_layers",
+            "bias",
+            "batch_first",
+            "dropout",
+            "bidirectional",
+        ):
             setattr(self, name, getattr(plain, name))
         self.proj_size = plain.proj_size
         self._flat = tuple(plain._flat_weights_names)
@@ -61,7 +72,11 @@ class Recurrent(Converted):
             kind, cell = name.split("_", 1)
             if kind == "weight":
                 inner = "ones" if parse_init(init)[0] == "first" and not cell.startswith("ih_l0") else init
-                linear = linear_of(getattr(plain, name), getattr(plain, f"bias_{cell}", None), getattr(plain, name).requires_grad)
+                linear = linear_of(
+                    getattr(plain, name),
+                    getattr(plain, f"bias_{cell}", None),
+                    getattr(plain, name).requires_grad,
+                )
                 self.add_module(cell, Linear.ensembled(linear, members, rank, inner, generator))
         self._cell = (_bare(plain),)  # in a tuple: its empty weights are no parameters of ours
 

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor, nn
 
 from batchensemble.nn.rows import Rows

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -13,7 +14,6 @@ class Rows:
     (every member answers an equal block of rows, member-major: member 0's rows first).
 
     Example:
-        >>> import torch
         >>> rows = Rows(members=2, owner=None)
         >>> rows.affine(torch.ones(4, 3), scale=torch.tensor([[1.0], [10.0]]).expand(2, 3), at=1)[:, 0]
         tensor([ 1.,  1., 10., 10.])
@@ -34,6 +34,8 @@ class Rows:
         """
         if scale is None and shift is None:
             return x
+        if self.owner is None and torch.compiler.is_exporting():
+            return self._affine_row_by_row(x, scale, shift, at)
         y = self.split(x)
         if scale is not None:
             y = y * self._spread(scale, x, at).to(x.dtype)
@@ -41,15 +43,24 @@ class Rows:
             y = y + self._spread(shift, x, at).to(x.dtype)
         return self.join(y)
 
+    def _affine_row_by_row(self, x: Tensor, scale: Tensor | None, shift: Tensor | None, at: int) -> Tensor:
+        """The same with a vector for every row: taking a dynamic batch apart would pin its size down in an export."""
+        each = x.shape[self.axis] // self.members
+        ids = torch.arange(self.members, device=x.device).unsqueeze(1).expand(-1, each).reshape(-1)
+        return Rows(self.members, ids, self.axis).affine(x, scale, shift, at=at)
+
     def split(self, x: Tensor) -> Tensor:
         """The member axis made explicit where rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
         if self.owner is not None:
             return x
-        return x.unflatten(self.axis, (self.members, x.shape[self.axis] // self.members))
+        blocks: Tensor = x.unflatten(self.axis, (self.members, x.shape[self.axis] // self.members))
+        return blocks
 
     def join(self, x: Tensor) -> Tensor:
         """What `split` took apart."""
-        return x if self.owner is not None else x.flatten(self.axis, self.axis + 1)
+        if self.owner is not None:
+            return x
+        return x.flatten(self.axis, self.axis + 1)
 
     def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
         """Each member that has rows among `count`, with its rows: for work that only goes member by member."""

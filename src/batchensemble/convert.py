@@ -1,0 +1,108 @@
+"""The two ways to an ensemble: convert a network, or load a file."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from batchensemble import files
+from batchensemble.ensemble import Ensemble, Settings
+from batchensemble.nn.convert import convert_
+from batchensemble.nn.init import Init
+from batchensemble.nn.member import MemberModule
+from batchensemble.nn.selection import Rule
+from batchensemble.prediction import Combine, check_combine
+
+
+def convert(
+    net: nn.Module,
+    members: int,
+    *,
+    include: Rule = None,
+    exclude: Rule = None,
+    init: Init = "sign",
+    norm: str = "shared",
+    rank: int = 1,
+    combine: Combine = "softmax",
+    class_dim: int = -1,
+    output: str | None = None,
+    fan_out: str | None = None,
+    batch_dim: int = 0,
+    shared_inputs: Iterable[str] = (),
+    copy: bool = True,
+    generator: torch.Generator | None = None,
+) -> Ensemble:
+    """Make any network an ensemble whose members share its weights: member i has `W o s_i r_i^T`.
+
+    Args:
+        net: the network, pre-trained or not; its weights are kept.
+        members: how many members.
+        include: which layers: glob patterns on module names (a container's name selects what is in it), or a
+            predicate `(name, module) -> bool`. By default every layer with a rank-one form, except embeddings and
+            tied weights, which are converted only when named.
+        exclude: which layers not; likewise.
+        init: how fast weights start: "sign" (random signs, the paper's), "normal" (N(1, 0.5)), "ones" (every member
+            is `net`), "first" (r drawn from N(1, 0.5) in the first converted layer, ones elsewhere). A number in
+            brackets changes the chance of +1 or the spread: "sign(0.9)", "normal(0.1)".
+        norm: "shared" norms, or one per "member".
+        rank: components of the fast matrix, `W o sum_j s_j r_j^T`.
+        combine: how members become one answer in `eval()`: "softmax", "sigmoid", "mean", "vote", a callable on the
+            `(members, N, ...)` outputs, or `None` (no common answer).
+        class_dim: the axis of the classes in the network's output.
+        output: the field of a structured output that is combined; `logits`, else the first tensor.
+        fan_out: name of the module where one copy of the batch becomes `members` copies; the input by default.
+        batch_dim: the axis that holds the rows.
+        shared_inputs: names of arguments that carry no rows (a causal mask).
+        copy: leave `net` untouched; `False` converts it in place.
+        generator: where random fast weights come from.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
+        >>> model = convert(net, members=4).eval()
+        >>> x = torch.randn(5, 4)
+        >>> model(x).shape, model.members(x).shape, model(x, member=2).shape
+        (torch.Size([5, 3]), torch.Size([4, 5, 3]), torch.Size([5, 3]))
+    """
+    check_combine(combine)
+    if any(isinstance(module, MemberModule) for module in net.modules()):
+        raise ValueError("the network holds batchensemble layers already; convert the plain network")
+    settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, tuple(shared_inputs))
+    body, conversion = convert_(
+        deepcopy(net) if copy else net,
+        members,
+        include=include,
+        exclude=exclude,
+        init=init,
+        norm=norm,
+        rank=rank,
+        fan_out=fan_out,
+        generator=generator,
+    )
+    return Ensemble(body, settings, conversion)
+
+
+_STORED: Any = object()
+
+
+def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemble:
+    """Read an ensemble into a copy of the network that it was made from.
+
+    Args:
+        path: a file by `Ensemble.save`.
+        net: the plain network: its class and sizes count, not its weights.
+        combine: needed where the ensemble was saved with a callable, which no file can hold.
+    """
+    tensors, header = files.read(path, "ensemble")
+    settings = header["settings"] | {"shared_inputs": tuple(header["settings"]["shared_inputs"])}
+    if isinstance(settings["combine"], dict) and combine is _STORED:
+        raise ValueError(f"{path} was saved with a combine of your own, {settings['combine']}: give it again")
+    if combine is not _STORED:
+        settings["combine"] = combine
+    chosen = set(header["converted"])
+    model = convert(net, header["members"], include=lambda name, _: name in chosen, **settings)
+    files.check_fit(path, tensors, {name: t.shape for name, t in files.distinct_state(model.net).items()})
+    model.net.load_state_dict(tensors, strict=False)
+    return model
