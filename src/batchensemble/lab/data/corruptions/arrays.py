@@ -1,0 +1,83 @@
+"""What the corruptions share: their types, seeded numbers for every image, sampling between pixels."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""Images `(N, 32, 32, 3)` in `[0, 1]`."""
+Randoms = Sequence[np.random.Generator]
+"""One generator for every image, so that an image's corruption does not depend on its neighbours."""
+Corruption = Callable[[Floats, int, Randoms], Floats]
+"""`(images, severity 1 to 5, generators)` to corrupted images, which the caller clips to `[0, 1]`."""
+
+SIZE = 32
+
+
+def normals(randoms: Randoms, *shape: int) -> Floats:
+    """Standard normal numbers `(N, *shape)`."""
+    return np.stack([random.standard_normal(shape, np.float64) for random in randoms])
+
+
+def uniforms(randoms: Randoms, *shape: int, low: float = 0.0, high: float = 1.0) -> Floats:
+    """Uniform numbers in `[low, high)`, `(N, *shape)`."""
+    return low + (high - low) * np.stack([random.random(shape, np.float64) for random in randoms])
+
+
+def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", truncate: float = 4.0) -> Floats:
+    """Gaussian blur over height and width of `(N, H, W)` or `(N, H, W, C)`."""
+    from scipy.ndimage import gaussian_filter
+
+    blurred: Floats = gaussian_filter(images, sigma, axes=(1, 2), mode=mode, truncate=truncate)
+    return blurred
+
+
+def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirror", "reflect"]) -> Floats:
+    """Values between pixels, linearly: `images (N, H, W, C)` at places `(N, H', W')`.
+
+    Args:
+        images: The images.
+        rows: Vertical places, in pixels.
+        columns: Horizontal places, in pixels.
+        border: `"mirror"` repeats `c b | a b c`, `"reflect"` repeats `b a | a b c`.
+    """
+    top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)
+    down, right = (rows - top)[..., None], (columns - left)[..., None]
+    image = np.arange(len(images))[:, None, None]
+
+    def pixel(row: NDArray[np.intp], column: NDArray[np.intp]) -> Floats:
+        return images[image, folded(row, images.shape[1], border), folded(column, images.shape[2], border)]
+
+    upper = pixel(top, left) * (1 - right) + pixel(top, left + 1) * right
+    lower = pixel(top + 1, left) * (1 - right) + pixel(top + 1, left + 1) * right
+    return upper * (1 - down) + lower * down
+
+
+def folded(places: NDArray[np.intp], size: int, border: Literal["mirror", "reflect"]) -> NDArray[np.intp]:
+    """Places outside `[0, size)` brought back by reflection at the border."""
+    edge = 1 if border == "reflect" else 0
+    period = 2 * (size - 1 + edge)
+    wrapped = places % period
+    return np.minimum(wrapped, period - edge - wrapped)
+
+
+def zoomed(images: Floats, factor: float) -> Floats:
+    """The middle of `(N, S, S)` or `(N, S, S, C)` images, enlarged by `factor >= 1` to their own size."""
+    spread = zoom_matrix(images.shape[1], factor)
+    enlarged: Floats = np.einsum("ih,jw,nhw...->nij...", spread, spread, images, optimize=True)
+    return enlarged
+
+
+def zoom_matrix(size: int, factor: float) -> Floats:
+    """`(size, size)`: the middle `ceil(size / factor)` pixels of an axis enlarged, corner to corner."""
+    kept = int(np.ceil(size / factor))
+    enlarged = round(kept * factor)
+    trimmed = (enlarged - size) // 2
+    places = np.arange(trimmed, trimmed + size) * (kept - 1) / (enlarged - 1)
+    distance = np.abs(places[:, None] - np.arange(kept))
+    matrix = np.zeros((size, size), np.float64)
+    start = (size - kept) // 2
+    matrix[:, start : start + kept] = np.maximum(0, 1 - distance)
+    return matrix

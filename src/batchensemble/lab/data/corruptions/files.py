@@ -1,0 +1,117 @@
+"""Corrupted sets on disk, in the published layout: one `.npy` for every corruption, and `labels.npy`.
+
+A file holds `(5 N, 32, 32, 3)` uint8: the N images at severity 1, then at severity 2, and so on. A set made
+here also has `origin.json`, which says from what and how it was made; the published set has none.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import torch
+
+from ..image_set import ImageSet
+from .registry import CORRUPTIONS, SEVERITIES
+
+ORIGIN = "origin.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """From what and how a corrupted set was made.
+
+    Attributes:
+        source: Name of the clean set.
+        checksum: Of its pixels and labels.
+        seed: Seed of all random numbers.
+        frost: Which frost lies on it.
+        recipe: Counts up when a corruption is computed in another way.
+    """
+
+    source: str
+    checksum: str
+    seed: int
+    frost: str
+    recipe: int = 1
+
+
+def read_origin(folder: str | Path) -> Origin | None:
+    """From what and how the set in `folder` was made; `None` for the published one."""
+    path = Path(folder) / ORIGIN
+    if not path.exists():
+        return None
+    try:
+        return Origin(**json.loads(path.read_text()))
+    except (json.JSONDecodeError, TypeError) as error:
+        raise ValueError(f"{path}: not an origin of a corrupted set ({error})") from error
+
+
+def write_origin(folder: Path, origin: Origin) -> None:
+    """Write `origin.json`."""
+    with written(folder / ORIGIN) as file:
+        file.write(json.dumps(asdict(origin), indent=2).encode())
+
+
+def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int = 10) -> ImageSet:
+    """One corruption at one severity, of the published set or of one made here.
+
+    Only the images asked for are read from the disk.
+
+    Args:
+        folder: The folder with the `.npy` files.
+        name: One of `CORRUPTIONS`.
+        severity: 1 to 5.
+        classes: 10 for CIFAR-10-C, 100 for CIFAR-100-C.
+
+    Raises:
+        FileNotFoundError: The file of this corruption, or `labels.npy`, is missing.
+        ValueError: A file has not the published layout; the name or severity is unknown.
+    """
+    if name not in CORRUPTIONS:
+        raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
+    if severity not in SEVERITIES:
+        raise ValueError(f"severity must be 1 to 5, got {severity}")
+    images, labels = (_mapped(Path(folder) / f"{stem}.npy") for stem in (name, "labels"))
+    if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or len(images) % len(SEVERITIES):
+        raise ValueError(f"{folder}/{name}.npy: expected uint8 (5 N, 32, 32, 3), got {images.dtype} {images.shape}")
+    if labels.shape != images.shape[:1]:
+        raise ValueError(f"{folder}/labels.npy: expected ({len(images)},) as in {name}.npy, got {labels.shape}")
+    count = len(images) // len(SEVERITIES)
+    rows = slice((severity - 1) * count, severity * count)
+    pixels = torch.from_numpy(np.ascontiguousarray(images[rows].transpose(0, 3, 1, 2)))
+    origin = read_origin(folder)
+    title = f"{origin.source if origin else f'cifar{classes}'}-c/{name}/{severity}"
+    return ImageSet(pixels, torch.from_numpy(labels[rows].astype(np.int64)), classes, title)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: missing")
+    try:
+        mapped: np.ndarray = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path}: damaged or truncated ({error})") from error
+    return mapped
+
+
+@contextmanager
+def written(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears at `path` when the block ends, whole, or not at all."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,147 @@
+"""Making a corrupted set: on all cores, with a bar, and again from where it stopped."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..image_set import ImageSet
+from .files import Origin, read_origin, write_origin, written
+from .frost import read_textures
+from .registry import CORRUPTIONS, SEVERITIES, corrupt
+
+CHUNK = 250
+Bytes = NDArray[np.uint8]
+
+
+def make_cifar_c(
+    clean: ImageSet,
+    out_dir: str | Path,
+    *,
+    names: Iterable[str] = tuple(CORRUPTIONS),
+    seed: int = 0,
+    frost_dir: str | Path | None = None,
+    processes: int | None = None,
+    progress: bool = True,
+) -> Path:
+    """Write the corrupted versions of `clean`, on all cores; what is there already is not made again.
+
+    Each file is written beside and renamed when whole, so that a making that was killed goes on where it was.
+    Other processes are spawned: a script calls this under `if __name__ == "__main__":`.
+
+    Args:
+        clean: Images `(N, 3, 32, 32)`.
+        out_dir: Folder of the set.
+        names: Which corruptions.
+        seed: Decides all random numbers; any number of processes writes the same bytes.
+        frost_dir: Folder of the published frost photographs; without it ice is drawn (`origin.json` says so).
+        processes: How many work; `None` is one for every core, 1 is this one alone.
+        progress: Whether to show a bar.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: A name is unknown, or the folder holds another set.
+        OSError: The disk is full, say; no half file is left.
+    """
+    folder, wanted = Path(out_dir), list(names)
+    for unknown in sorted(set(wanted) - set(CORRUPTIONS)):
+        raise ValueError(f"unknown corruption {unknown!r}; known: {', '.join(CORRUPTIONS)}")
+    images = clean.images.cpu().permute(0, 2, 3, 1).contiguous().numpy()
+    _claim(folder, clean, _origin(clean, seed, frost_dir))
+    todo = [name for name in wanted if not (folder / f"{name}.npy").exists()]
+    work = partial(_corrupt_piece, seed=seed, frost_dir=frost_dir)
+    with _pool(processes if todo else 1) as run, _bar(len(todo) * len(images), progress) as advance:
+        for name in todo:
+            with written(folder / f"{name}.npy") as file:
+                shape = (len(SEVERITIES) * len(images), *images.shape[1:])
+                np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+                for piece in run(work, _jobs(images, name)):
+                    file.write(piece.tobytes())
+                    advance(name, len(piece))
+    return folder
+
+
+Job = tuple[Bytes, str, int, int]
+"""A piece of the images, the corruption, its severity, and the index of the piece's first image."""
+
+
+def _jobs(images: Bytes, name: str) -> Iterator[Job]:
+    for severity in SEVERITIES:
+        for first in range(0, len(images), CHUNK):
+            yield images[first : first + CHUNK], name, severity, first
+
+
+def _corrupt_piece(job: Job, seed: int, frost_dir: str | Path | None) -> Bytes:
+    images, name, severity, first = job
+    return corrupt(images, name, severity, seed=seed, first=first, frost_dir=frost_dir)
+
+
+def _origin(clean: ImageSet, seed: int, frost_dir: str | Path | None) -> Origin:
+    checksum = hashlib.sha256()
+    for part in (clean.images, clean.labels):
+        checksum.update(part.cpu().contiguous().numpy().tobytes())
+    frost = "drawn, not the original frost" if frost_dir is None else "photographs " + _frost_checksum(frost_dir)
+    return Origin(clean.name, checksum.hexdigest()[:16], seed, frost)
+
+
+def _frost_checksum(frost_dir: str | Path) -> str:
+    textures = b"".join(texture.tobytes() for texture in read_textures(frost_dir))
+    return hashlib.sha256(textures).hexdigest()[:16]
+
+
+def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
+    """Make the folder with its labels and origin, or see that it is the one that these arguments make."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = read_origin(folder)
+    if found is None:
+        if any(folder.glob("*.npy")):
+            raise ValueError(f"{folder} holds a set without origin.json (the published one?): choose another folder")
+        with written(folder / "labels.npy") as file:
+            np.save(file, np.tile(clean.labels.cpu().numpy().astype(np.uint8), len(SEVERITIES)))
+        write_origin(folder, origin)
+    elif found != origin:
+        raise ValueError(f"{folder} holds another set: {found}, asked for {origin}")
+
+
+class Run(Protocol):
+    """`map`, here or over processes; answers come in the order of the jobs."""
+
+    def __call__(self, work: Callable[[Job], Bytes], jobs: Iterable[Job], /) -> Iterable[Bytes]:
+        """Do all jobs."""
+
+
+@contextmanager
+def _pool(processes: int | None) -> Iterator[Run]:
+    if processes == 1:
+        yield map
+        return
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class Advance(Protocol):
+    """Another `count` images of `name` are done."""
+
+    def __call__(self, name: str, count: int) -> None:
+        """Move the bar."""
+
+
+@contextmanager
+def _bar(images: int, shown: bool) -> Iterator[Advance]:
+    from rich.progress import Progress
+
+    with Progress(disable=not shown) as progress:
+        task = progress.add_task("", total=images * len(SEVERITIES))
+        yield lambda name, count: progress.update(task, description=name, advance=count)

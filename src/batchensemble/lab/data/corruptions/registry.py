@@ -1,0 +1,90 @@
+"""The nineteen corruptions by name, and the one function that applies them."""
+
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import blur, digital, noise, weather
+from .arrays import SIZE, Corruption
+from .frost import frost, read_textures
+from .spatter import spatter
+
+CORRUPTIONS: dict[str, Corruption] = {
+    "gaussian_noise": noise.gaussian_noise,
+    "shot_noise": noise.shot_noise,
+    "impulse_noise": noise.impulse_noise,
+    "defocus_blur": blur.defocus_blur,
+    "glass_blur": blur.glass_blur,
+    "motion_blur": blur.motion_blur,
+    "zoom_blur": blur.zoom_blur,
+    "snow": weather.snow,
+    "frost": frost,
+    "fog": weather.fog,
+    "brightness": digital.brightness,
+    "contrast": digital.contrast,
+    "elastic_transform": digital.elastic_transform,
+    "pixelate": digital.pixelate,
+    "jpeg_compression": digital.jpeg_compression,
+    "speckle_noise": noise.speckle_noise,
+    "gaussian_blur": blur.gaussian_blur,
+    "spatter": spatter,
+    "saturate": digital.saturate,
+}
+EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+"""The four that many reports leave out: means over 15 corruptions are means over the others."""
+SEVERITIES = (1, 2, 3, 4, 5)
+
+
+def corrupt(
+    images: NDArray[np.uint8],
+    name: str,
+    severity: int,
+    *,
+    seed: int = 0,
+    first: int = 0,
+    frost_dir: str | Path | None = None,
+) -> NDArray[np.uint8]:
+    """Images `(N, 32, 32, 3)` corrupted with CIFAR-10-C's constants.
+
+    Every image has random numbers of its own, drawn from `(seed, name, severity, index)`: the result does not
+    depend on how a set is cut into pieces, or on how many processes share the work.
+
+    Args:
+        images: Pixels 0 to 255, in the layout of the published set.
+        name: One of `CORRUPTIONS`.
+        severity: 1 to 5.
+        seed: Decides all random numbers.
+        first: Index of the first image in its set, where `images` is a piece of one.
+        frost_dir: Folder of the published frost photographs; without it ice patterns are drawn.
+
+    Returns:
+        `(N, 32, 32, 3)` uint8.
+
+    Example:
+        >>> import numpy as np
+        >>> grey = np.full((2, 32, 32, 3), 128, np.uint8)
+        >>> noisy = corrupt(grey, "gaussian_noise", severity=5)
+        >>> noisy.shape, round(float(noisy.std()), 0)
+        ((2, 32, 32, 3), 25.0)
+    """
+    change = checked(images, name, severity)
+    if name == "frost" and frost_dir is not None:
+        change = partial(frost, textures=read_textures(frost_dir))
+    number = zlib.crc32(name.encode())
+    randoms = [np.random.default_rng([seed, number, severity, first + i]) for i in range(len(images))]
+    corrupted = change(images.astype(np.float64) / 255, severity, randoms)
+    return (np.clip(corrupted, 0, 1) * 255).astype(np.uint8)
+
+
+def checked(images: NDArray[np.uint8], name: str, severity: int) -> Corruption:
+    """The corruption of this name, where all arguments are what they should be."""
+    if name not in CORRUPTIONS:
+        raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
+    if severity not in SEVERITIES:
+        raise ValueError(f"severity must be 1 to 5, got {severity}")
+    if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, 3) or not len(images):
+        raise ValueError(f"images must be uint8 (N, 32, 32, 3), got {images.dtype} {images.shape}")
+    return CORRUPTIONS[name]

@@ -1,0 +1,27 @@
+"""scikit-learn's bundled digits: 1797 pictures of 8x8 pixels, no download."""
+
+import torch
+
+from .image_set import ImageSet
+
+
+def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
+    """Handwritten digits `(N, 1, 8, 8)`, ten classes, split into training and test by `seed`.
+
+    Args:
+        test: Share of every class that is held out for the test.
+        seed: Decides which.
+
+    Example:
+        >>> train, test = load_digits()
+        >>> train.images.shape, len(test)
+        (torch.Size([1347, 1, 8, 8]), 450)
+    """
+    from sklearn.datasets import load_digits as bundled
+
+    digits = bundled()
+    images = torch.from_numpy(digits.images).mul(255 / 16).round().to(torch.uint8).unsqueeze(1)
+    names = tuple(str(name) for name in digits.target_names)
+    everything = ImageSet(images, torch.from_numpy(digits.target).long(), 10, "digits", names)
+    train, held_out = everything.split(test, seed)
+    return train, held_out

@@ -1,0 +1,21 @@
+"""Where data lies on this machine."""
+
+import os
+from pathlib import Path
+
+VARIABLE = "BATCHENSEMBLE_DATA"
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """The folder that holds the data sets: `root`, else `$BATCHENSEMBLE_DATA`, else the platform's cache.
+
+    Example:
+        >>> data_root("my/data").name
+        'data'
+    """
+    chosen = root or os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("batchensemble"))

@@ -1,0 +1,73 @@
+"""Streams of tasks for lifelong learning: one data set, its classes dealt over tasks."""
+
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import torch
+
+from .image_set import ImageSet
+
+
+class Task(NamedTuple):
+    """A part of the classes, with labels counted from zero.
+
+    Attributes:
+        train: Training images of these classes.
+        test: Test images of these classes.
+        labels: The classes' labels in the whole data set: task label `i` was `labels[i]`.
+    """
+
+    train: ImageSet
+    test: ImageSet
+    labels: tuple[int, ...]
+
+
+def split_classes(
+    train: ImageSet,
+    test: ImageSet,
+    tasks: int,
+    *,
+    seed: int = 0,
+    order: Literal["random", "label"] = "random",
+) -> list[Task]:
+    """Deal the classes over `tasks` tasks of equal size.
+
+    Args:
+        train: The whole training set.
+        test: The whole test set, with the same classes.
+        tasks: Number of tasks; must divide the number of classes.
+        seed: Decides which classes make a task, when `order` is `"random"`.
+        order: `"random"` deals shuffled classes; `"label"` takes them as they are numbered.
+
+    Example:
+        >>> import torch
+        >>> images = torch.zeros(6, 3, 4, 4, dtype=torch.uint8)
+        >>> data = ImageSet(images, torch.tensor([0, 1, 2, 3, 2, 0]), classes=4, name="toy")
+        >>> first, second = split_classes(data, data, tasks=2, order="label")
+        >>> second.labels, second.train.labels.tolist()
+        ((2, 3), [0, 1, 0])
+    """
+    if train.classes != test.classes:
+        raise ValueError(f"train has {train.classes} classes, test {test.classes}")
+    if tasks < 1 or train.classes % tasks:
+        raise ValueError(f"tasks must divide the {train.classes} classes, got {tasks}")
+    if order not in ("random", "label"):
+        raise ValueError(f"order must be 'random' or 'label', got {order!r}")
+    shuffled = torch.randperm(train.classes, generator=torch.Generator().manual_seed(seed))
+    classes = shuffled if order == "random" else torch.arange(train.classes)
+    groups = [tuple(group.tolist()) for group in classes.chunk(tasks)]
+    return [Task(_only(train, labels), _only(test, labels), labels) for labels in groups]
+
+
+def _only(data: ImageSet, labels: tuple[int, ...]) -> ImageSet:
+    place = torch.full((data.classes,), -1, dtype=torch.int64, device=data.labels.device)
+    place[list(labels)] = torch.arange(len(labels), device=data.labels.device)
+    rows = place[data.labels] >= 0
+    return replace(
+        data,
+        images=data.images[rows],
+        labels=place[data.labels[rows]],
+        classes=len(labels),
+        name=f"{data.name}[classes {', '.join(map(str, labels))}]",
+        class_names=tuple(data.class_names[i] for i in labels) if data.class_names else (),
+    )
