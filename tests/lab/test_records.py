@@ -36,9 +36,7 @@ def test_whatever_changes_the_result_changes_the_name(change):
 def test_the_name_does_not_depend_on_the_process():
     # a constant: a changed recipe of hashing would orphan every committed record
     assert Run("counting", {"to": 3}, "smoke").name == "smoke/counting-b06b03e7602d"
-    assert content_key({"b": 1.5, "a": [None, True]}) == content_key(
-        {"a": (None, True), "b": np.float64(1.5)}
-    )
+    assert content_key({"b": 1.5, "a": [None, True]}) == content_key({"a": (None, True), "b": np.float64(1.5)})
 
 
 def test_unknown_scale():

@@ -115,9 +115,7 @@ def holder(path):
             print("held", flush=True)
             time.sleep(60)
     """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     return process
 

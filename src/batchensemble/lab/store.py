@@ -137,7 +137,5 @@ def _read(path: Path) -> Record:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptRecord(f"{path} is not a record ({error}): delete it and run it again") from error
     if path.stem != run.name.rpartition("/")[2]:
-        raise CorruptRecord(
-            f"{path} holds the record of {run.name}: its settings were changed after it was written"
-        )
+        raise CorruptRecord(f"{path} holds the record of {run.name}: its settings were changed after it was written")
     return record

@@ -72,7 +72,5 @@ class Experiment:
     def results(self, store: Store, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Result, ...]:
         """The records that are there for a scale, in their places."""
         return tuple(
-            Result(case.labels, store.get(case.run))
-            for case in self.cases(scale, seeds)
-            if store.has(case.run)
+            Result(case.labels, store.get(case.run)) for case in self.cases(scale, seeds) if store.has(case.run)
         )

@@ -28,6 +28,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
         1
     """
     from lightning_fabric import Fabric
+    from lightning_fabric.strategies import DDPStrategy
 
     kind = _kind(device, devices)
     local = int(os.environ.get("LOCAL_WORLD_SIZE", devices))  # torchrun's word counts
@@ -36,7 +37,8 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
         accelerator=kind,
         devices=local,
         num_nodes=machines,
-        strategy="ddp" if local * machines > 1 else "auto",
+        # statistics of norms are kept equal by those who train, see synchronise.py
+        strategy=DDPStrategy(broadcast_buffers=False) if local * machines > 1 else "auto",
         precision=_NAMES[precision],
     )
     fabric.launch()

@@ -32,9 +32,7 @@ class Step:
         optimizer: updates the model's parameters.
     """
 
-    def __init__(
-        self, fabric: "Fabric", model: nn.Module, loss: Loss, optimizer: torch.optim.Optimizer
-    ) -> None:
+    def __init__(self, fabric: "Fabric", model: nn.Module, loss: Loss, optimizer: torch.optim.Optimizer) -> None:
         objective = Objective(model, loss)
         if fabric.device.type == "cuda":
             objective.compile(dynamic=False)
@@ -62,7 +60,7 @@ class Replayed:
     def __init__(self, step: Step) -> None:
         self._step = step
         self._warm = 0
-        self._stream: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream: torch.cuda.Stream = torch.cuda.Stream()
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:

@@ -1,0 +1,1 @@
+"""What is compared: one folder per kind of problem, one Protocol per folder, one file per method."""

@@ -1,0 +1,94 @@
+"""Monte Carlo dropout: one network asked several times, with another part of it switched off each time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+import batchensemble as be
+
+from .method import Batch, Network, Part, Stream
+from .objective import classified
+
+Net = TypeVar("Net", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """The paper's: one more dense layer and dropout before the classifier, as large as BatchEnsemble.
+
+    Args:
+        rate: share of units that is switched off before the classifier; the paper does not say which.
+        block_rate: the same before every convolution of the residual branches.
+        head_width: width of the dense layer; by default what matches BatchEnsemble in parameters.
+        members: of the BatchEnsemble that is matched.
+    """
+
+    rate: float = 0.1
+    block_rate: float = 0.0
+    head_width: int | None = None
+    members: int = 4
+
+    def parts(self, seed: int) -> tuple[Part, ...]:
+        """Itself."""
+        return (Part(self, seed),)
+
+    def build(self, network: Network, seed: int) -> nn.Module:
+        """The network with the wider head."""
+        width = self.head_width or matched_width(network(), self.members)
+        generator = torch.Generator().manual_seed(seed)
+        return network(head_width=width, dropout=self.rate, block_dropout=self.block_rate, generator=generator)
+
+    def streams(self, seed: int) -> tuple[Stream, ...]:
+        """One."""
+        return (Stream(seed, seed),)
+
+    def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
+        """Cross-entropy under one mask per row."""
+        return classified(model(batch.images), batch.labels)
+
+    def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
+        """Kernels decay."""
+        return be.parameter_groups(model, lr, weight_decay)
+
+    def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
+        """`(samples, N, classes)`: what lies before the first mask is computed once."""
+        net = dropping_(models[0])
+        if self.block_rate:
+            return torch.stack([net(images) for _ in range(samples)])
+        features = net.get_submodule("backbone")(images)
+        return torch.stack([net.get_submodule("head")(features) for _ in range(samples)])
+
+    def passes(self, samples: int) -> int:
+        """One per sample, as the paper counts."""
+        return samples
+
+
+def dropping_(model: Net) -> Net:
+    """Switches dropout on in a network that is otherwise in evaluation mode."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout | nn.Dropout2d):
+            module.train()
+    return model
+
+
+def matched_width(net: nn.Module, members: int) -> int:
+    """Width `h` of a dense layer before the classifier that costs what BatchEnsemble's vectors cost.
+
+    `features h + h + h classes` replaces `features classes` parameters, and shall be `extra` more.
+
+    Example:
+        >>> from batchensemble.lab.models import resnet
+        >>> matched_width(resnet(32, 4, 10), 4), matched_width(resnet(32, 4, 100), 4)
+        (155, 182)
+    """
+    classifier = cast(nn.Linear, net.get_submodule("head.classifier"))
+    features, classes = classifier.in_features, classifier.out_features
+    extra = _size(be.convert(net, members)) - _size(net)
+    return max(1, round((extra + features * classes) / (features + 1 + classes)))
+
+
+def _size(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())

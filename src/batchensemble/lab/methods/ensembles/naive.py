@@ -1,0 +1,104 @@
+"""Independent networks: the ensemble that costs as many networks as it has members."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+import batchensemble as be
+
+from .method import Batch, Network, Part, Stream
+from .objective import classified
+from .single import Single
+
+
+@dataclass(frozen=True)
+class Naive:
+    """Networks that differ in initialisation, order and crops: the single networks of neighbouring seeds.
+
+    Args:
+        members: how many.
+        together: train all in one pass of stacked weights (where they fit) instead of one after another;
+            every member still starts from its own seed and sees its own images.
+    """
+
+    members: int = 4
+    together: bool = False
+
+    def parts(self, seed: int) -> tuple[Part, ...]:
+        """The single networks, which are then trained once for whoever asks, or itself when together."""
+        if self.together:
+            return (Part(self, seed),)
+        return tuple(Part(Single(), self._seed(seed, i)) for i in range(self.members))
+
+    def build(self, network: Network, seed: int) -> nn.Module:
+        """All networks as one module of stacked weights."""
+        single = Single()
+        return Stacked([single.build(network, self._seed(seed, i)) for i in range(self.members)])
+
+    def streams(self, seed: int) -> tuple[Stream, ...]:
+        """One per member, the same that it would see on its own."""
+        return tuple(Stream(self._seed(seed, i), self._seed(seed, i)) for i in range(self.members))
+
+    def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
+        """The sum of the members' losses, so that each learns at the rate of a single network."""
+        logits = model(batch.images.reshape(self.members, -1, *batch.images.shape[1:]))
+        scores = classified(logits.flatten(0, 1), batch.labels)
+        return {**scores, "loss": scores["loss"] * self.members}
+
+    def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
+        """Kernels decay."""
+        return be.parameter_groups(model, lr, weight_decay)
+
+    def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
+        """`(members, N, classes)`."""
+        if self.together:
+            logits: Tensor = models[0](images.expand(self.members, *images.shape))
+            return logits
+        return torch.stack([model(images) for model in models])
+
+    def passes(self, samples: int) -> int:
+        """One per member."""
+        return self.members
+
+    def _seed(self, seed: int, member: int) -> int:
+        return seed * self.members + member
+
+
+class Stacked(nn.Module):
+    """Networks of one architecture as one: parameters and buffers keep their names and get a member axis.
+
+    Example:
+        >>> nets = [nn.Linear(3, 2) for _ in range(4)]
+        >>> Stacked(nets)(torch.zeros(4, 5, 3)).shape
+        torch.Size([4, 5, 2])
+    """
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        parameters, buffers = stack_module_state(list(networks))
+        self.net = copy.deepcopy(networks[0])
+        for name, stacked in parameters.items():
+            module, leaf = _owner(self.net, name)
+            setattr(module, leaf, nn.Parameter(stacked.detach()))
+        for name, stacked in buffers.items():
+            module, leaf = _owner(self.net, name)
+            setattr(module, leaf, stacked)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images `(members, N, ...)`, every member its own, to `(members, N, classes)`."""
+        state = {**dict(self.net.named_parameters()), **dict(self.net.named_buffers())}
+
+        def member(state: dict[str, Tensor], images: Tensor) -> Tensor:
+            return cast(Tensor, functional_call(self.net, state, images))
+
+        return vmap(member, randomness="different")(state, images)
+
+
+def _owner(net: nn.Module, name: str) -> tuple[nn.Module, str]:
+    path, _, leaf = name.rpartition(".")
+    return net.get_submodule(path), leaf

@@ -1,0 +1,47 @@
+"""One network: what every ensemble is measured against."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import batchensemble as be
+
+from .method import Batch, Network, Part, Stream
+from .objective import classified
+
+
+@dataclass(frozen=True)
+class Single:
+    """One network, one prediction."""
+
+    def parts(self, seed: int) -> tuple[Part, ...]:
+        """Itself."""
+        return (Part(self, seed),)
+
+    def build(self, network: Network, seed: int) -> nn.Module:
+        """The plain network."""
+        return network(generator=torch.Generator().manual_seed(seed))
+
+    def streams(self, seed: int) -> tuple[Stream, ...]:
+        """One."""
+        return (Stream(seed, seed),)
+
+    def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
+        """Cross-entropy."""
+        return classified(model(batch.images), batch.labels)
+
+    def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
+        """Kernels decay."""
+        return be.parameter_groups(model, lr, weight_decay)
+
+    def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
+        """`(1, N, classes)`."""
+        logits: Tensor = models[0](images)
+        return logits[None]
+
+    def passes(self, samples: int) -> int:
+        """One."""
+        return 1

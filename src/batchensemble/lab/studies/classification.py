@@ -1,0 +1,176 @@
+"""Train a method on images and measure it: on test images, corrupted ones, unseen classes, and in pictures."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+import torch
+
+from batchensemble import Prediction
+from batchensemble.lab.data import ImageSet
+from batchensemble.lab.provenance import Provenance, hardware
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.studies.classifier import Classifier
+from batchensemble.lab.studies.corrupted import corrupted_sets
+from batchensemble.lab.studies.images import UNSEEN, View, load_images
+from batchensemble.lab.studies.pictures import choose_pictures
+from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.scores import detection, diversity, scaled, scores
+from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.trainer import Trained, Trainer
+from batchensemble.lab.training.devices import start_fabric
+
+Test = Literal["clean", "corruptions", "unseen", "pictures"]
+TRAIN_ROWS = 10_000  # of the training images that the final training accuracy is measured on
+KEPT = 2_000_000  # logits that a record keeps at most: 4 MB
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is trained, and what is measured of it. Runs that differ in the second share their training.
+
+    Args:
+        recipe: how it is trained.
+        test: on what it is measured.
+        samples: of dropout.
+        corruptions: which, for `corruptions`; none named means all.
+        rows: how many test images; by default all.
+        against: the recipe of a rival to compare with, for `pictures`.
+    """
+
+    recipe: Recipe = field(default_factory=Recipe)
+    test: Test = "clean"
+    samples: int = 8
+    corruptions: tuple[str, ...] = ()
+    rows: int | None = None
+    against: Recipe | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """As plain JSON."""
+        against = self.against and self.against.settings()
+        return {**vars(self), "recipe": self.recipe.settings(), "against": against}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings that JSON describes."""
+        against = settings["against"] and Recipe.of(settings["against"])
+        own = {"recipe": Recipe.of(settings["recipe"]), "against": against}
+        return cls(**{**settings, **own, "corruptions": tuple(settings["corruptions"])})
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """Everything a measurement may use."""
+
+    settings: Settings
+    seed: int
+    context: Context
+    trainer: Trainer
+    test: ImageSet
+
+    def classifier(self, recipe: Recipe) -> tuple[Classifier, list[Trained]]:
+        """A recipe's classifier, trained now or before, and its parts."""
+        parts = self.trainer.parts(recipe, self.seed)
+        models = [part.model for part in parts]
+        view, fabric = self.trainer.view, self.trainer.fabric
+        return Classifier(recipe.method, models, view, fabric, self.settings.samples, self.seed), parts
+
+
+Outcome = tuple[dict[str, Any], dict[str, Any]]
+"""Metrics and arrays."""
+
+
+def run(run: Run, context: Context) -> Record:
+    """Trains what the run's settings say, unless it is trained, and measures it."""
+    began = time.time()
+    settings = Settings.of(run.settings)
+    bench = _bench(settings, run.seed, context)
+    classifier, parts = bench.classifier(settings.recipe)
+    metrics, arrays = MEASURES[settings.test](bench, classifier)
+    fabric = bench.trainer.fabric
+    where = hardware(fabric.device, fabric.world_size)
+    return Record(run, {**metrics, **_cost(settings, parts)}, Provenance.now(where, since=began), arrays)
+
+
+def _bench(settings: Settings, seed: int, context: Context) -> Bench:
+    recipe = settings.recipe
+    fabric = start_fabric(context.device, context.devices, recipe.precision)
+    everything, test = load_images(recipe.data, context.data)
+    train = everything if recipe.share == 1 else everything.subset(recipe.share)
+    trainer = Trainer(fabric, context, train.to(fabric.device), View.of(everything, recipe.pad))
+    shown = test if settings.rows is None else test.take(torch.arange(settings.rows))
+    return Bench(settings, seed, context, trainer, shown)
+
+
+def _cost(settings: Settings, parts: list[Trained]) -> dict[str, Any]:
+    """What it took: of all parts together, and in the last epoch of training."""
+    last = [part.log[-1] for part in parts]
+    return {
+        "parameters": sum(part.parameters for part in parts),
+        "training_seconds": sum(part.seconds for part in parts),
+        "epochs": settings.recipe.epochs,
+        "passes": settings.recipe.method.passes(settings.samples),
+        "samples": settings.samples,
+        "train_loss": sum(line["cross_entropy"] for line in last) / len(last),
+    }
+
+
+def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:
+    """The test set: quality, calibration, diversity; and how far the training images were learnt."""
+    prediction, labels = classifier.predict(bench.test), bench.test.labels
+    train = bench.trainer.train.take(torch.arange(min(TRAIN_ROWS, len(bench.trainer.train))))
+    known = scores(replace(classifier, samples=1).predict(train), train.labels.cpu())
+    metrics = {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
+    return {**metrics, "train_accuracy": known["accuracy"]}, _kept(prediction, labels)
+
+
+def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:
+    """Every corruption at every severity, and the clean images as severity zero."""
+    names = bench.settings.corruptions
+    rows = []
+    for name, severity, images in corrupted_sets(bench.test, names, bench.context):
+        found = scores(classifier.predict(images), images.labels)
+        rows.append({"corruption": name, "severity": severity, **found})
+    return {"shift": rows}, {}
+
+
+def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
+    """Entropy on the test set and on pictures of classes that were never shown."""
+    unseen = UNSEEN[bench.settings.recipe.data](bench.context.data)
+    known, unknown = classifier.predict(bench.test), classifier.predict(unseen)
+    arrays = {"entropy_known": known.entropy.numpy(), "entropy_unknown": unknown.entropy.numpy()}
+    return {**scores(known, bench.test.labels), **detection(known, unknown), "unseen": unseen.name}, arrays
+
+
+def measure_pictures(bench: Bench, classifier: Classifier) -> Outcome:
+    """Single test pictures with what every member says of them, beside one network alone."""
+    rival, _ = bench.classifier(bench.settings.against or Recipe())
+    ours, alone = classifier.predict(bench.test), rival.predict(bench.test)
+    rows = choose_pictures(ours, alone, bench.test.labels, bench.seed)
+    arrays = {
+        "pictures": bench.test.images[rows].numpy(),
+        "labels": bench.test.labels[rows].numpy(),
+        "logits": ours.outputs[:, rows].numpy(),
+        "single": alone.outputs[0, rows].numpy(),
+        "rows": rows.numpy(),
+    }
+    return {**scores(ours, bench.test.labels), "class_names": list(bench.test.class_names)}, arrays
+
+
+MEASURES: dict[Test, Callable[[Bench, Classifier], Outcome]] = {
+    "clean": measure_clean,
+    "corruptions": measure_corruptions,
+    "unseen": measure_unseen,
+    "pictures": measure_pictures,
+}
+
+
+def _kept(prediction: Prediction, labels: torch.Tensor) -> dict[str, Any]:
+    """The logits, where they are small enough to keep."""
+    if prediction.outputs.numel() > KEPT:
+        return {}
+    return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
+
+
+CLASSIFICATION = Study("classification", run)

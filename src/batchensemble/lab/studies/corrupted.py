@@ -1,0 +1,33 @@
+"""The corrupted versions of a test set: the published files where they are, else made here and kept."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from batchensemble.lab.data import ImageSet, data_root
+from batchensemble.lab.data.corruptions import CORRUPTIONS, SEVERITIES, load_cifar_c, make_cifar_c
+from batchensemble.lab.studies.study import Context
+
+PUBLISHED = {"cifar10-test": "CIFAR-10-C", "cifar100-test": "CIFAR-100-C"}
+MANY = 1000  # images from which on all cores help and a bar is welcome
+
+
+def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> Iterator[tuple[str, int, ImageSet]]:
+    """The test set itself as `("none", 0, test)`, then every corruption at severities 1 to 5."""
+    wanted = tuple(names) or tuple(CORRUPTIONS)
+    folder = _published(test, context.data) or _made(test, wanted, context)
+    yield "none", 0, test
+    for name in wanted:
+        for severity in SEVERITIES:
+            yield name, severity, load_cifar_c(folder, name, severity, classes=test.classes)
+
+
+def _published(test: ImageSet, root: Path | None) -> Path | None:
+    """The folder of the authors' own files, which hold the whole test set."""
+    folder = data_root(root) / PUBLISHED.get(test.name, "not published")
+    return folder if len(test) == 10_000 and (folder / "labels.npy").exists() else None
+
+
+def _made(test: ImageSet, names: Iterable[str], context: Context) -> Path:
+    folder = context.work / "corrupted" / f"{test.name}-{len(test)}"
+    many = len(test) >= MANY
+    return make_cifar_c(test, folder, names=names, processes=None if many else 1, progress=many)

@@ -1,0 +1,134 @@
+"""The image sets of the studies by name, and how a network sees them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from batchensemble.lab.data import (
+    ImageSet,
+    crop_flip,
+    draw_crops,
+    load_cifar10,
+    load_cifar100,
+    load_digits,
+    normalise,
+    procedural,
+)
+from batchensemble.lab.methods.ensembles import Batch, Stream
+from batchensemble.lab.training.batches import rank_rows, seed_of
+
+Sets = tuple[ImageSet, ImageSet]
+
+DATA: dict[str, Callable[[Path | None], Sets]] = {
+    "cifar10": load_cifar10,
+    "cifar100": load_cifar100,
+    "procedural10": lambda _: procedural(10, train=320, test=200),
+    "procedural100": lambda _: procedural(100, train=400, test=200),
+    "digits": lambda _: load_digits(),
+}
+"""Training and test images by name; those that are files lie in a folder or are downloaded."""
+
+UNSEEN: dict[str, Callable[[Path | None], ImageSet]] = {
+    "cifar10": lambda root: load_cifar100(root)[1],
+    "procedural10": lambda _: procedural(10, train=1, test=200, unseen=True)[1],
+}
+"""Pictures of classes that a training on the named set has not seen."""
+
+
+def load_images(name: str, root: Path | None) -> Sets:
+    """Training and test images.
+
+    Raises:
+        ValueError: there is no data set of that name.
+    """
+    if name not in DATA:
+        raise ValueError(f"data must be one of {', '.join(DATA)}; got {name!r}")
+    return DATA[name](root)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """How a network sees pictures: in float, centred and scaled by the training set's channels.
+
+    Args:
+        mean: of every channel.
+        std: of every channel.
+        pad: how far training pictures move in each direction; zero leaves them, and their sides, as they are.
+    """
+
+    mean: Tensor
+    std: Tensor
+    pad: int = 4
+
+    @classmethod
+    def of(cls, train: ImageSet, pad: int) -> "View":
+        """The view that a training set defines."""
+        return cls(*train.channel_statistics(), pad)
+
+    def draw(self, count: int, seed: int) -> Tensor:
+        """Crops `(count, 3)` for as many pictures, on the CPU: the same on every device."""
+        return draw_crops(count, torch.Generator().manual_seed(seed), self.pad)
+
+    def __call__(self, images: Tensor, crops: Tensor | None = None) -> Tensor:
+        """Pictures `(N, C, H, W)` as the network gets them, moved and mirrored where crops are given."""
+        moved = crop_flip(images, crops, self.pad) if crops is not None and self.pad else images
+        seen = normalise(moved, self.mean.to(images.device), self.std.to(images.device))
+        return seen.contiguous(memory_format=torch.channels_last) if seen.is_cuda else seen
+
+
+@dataclass(frozen=True, eq=False)
+class ImageBatches:
+    """Batches of pictures that lie on the device, drawn and augmented there as a function of seed and epoch.
+
+    Args:
+        data: the training set, on the device.
+        view: how the network sees it.
+        streams: orders and crops that follow each other in a batch.
+        size: rows of one stream in the batch of all processes; a rest smaller than that is left out.
+        rank: of this process.
+        world: how many processes share a batch.
+        own_members: see `rank_rows`.
+    """
+
+    data: ImageSet
+    view: View
+    streams: tuple[Stream, ...]
+    size: int
+    rank: int = 0
+    world: int = 1
+    own_members: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.data) < self.size:
+            raise ValueError(f"a batch of {self.size} rows needs more than the {len(self.data)} pictures given")
+
+    def __len__(self) -> int:
+        return len(self.data) // self.size
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch."""
+        total = self.size * len(self.streams)
+        mine = torch.arange(total)[rank_rows(total, self.rank, self.world, own_members=self.own_members)]
+        order, crops = self._drawn(number)
+        device = self.data.images.device
+        place = mine.to(device) if self.world > 1 else None
+        for step in range(len(self)):
+            rows = order[step][mine].to(device, non_blocking=True)
+            moves = crops[step][mine].to(device, non_blocking=True)
+            images = self.view(self.data.images[rows], moves)
+            yield Batch(images, self.data.labels[rows], place, total if self.world > 1 else 0)
+
+    def _drawn(self, number: int) -> tuple[Tensor, Tensor]:
+        """For every step the rows `(steps, total)` and crops `(steps, total, 3)` of all processes."""
+        steps, count = len(self), len(self.data)
+        orders, crops = [], []
+        for stream in self.streams:
+            generator = torch.Generator().manual_seed(seed_of(stream.order, number))
+            orders.append(torch.randperm(count, generator=generator)[: steps * self.size])
+            crops.append(self.view.draw(steps * self.size, seed_of(stream.crops, number, 1)))
+        by_step = [order.view(steps, self.size) for order in orders]
+        moves = [crop.view(steps, self.size, 3) for crop in crops]
+        return torch.cat(by_step, 1), torch.cat(moves, 1)

@@ -1,0 +1,56 @@
+"""Numbers from predictions: everything after `Prediction` needs neither network nor device."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble import Prediction, metrics
+
+
+def scores(prediction: Prediction, labels: Tensor) -> dict[str, float]:
+    """How good and how well calibrated one answer is."""
+    probs, log_probs = prediction.probs, prediction.combined
+    return {
+        "accuracy": metrics.accuracy(probs, labels),
+        "nll": metrics.nll_from_log_probs(log_probs, labels),
+        "brier": metrics.brier(probs, labels),
+        "ece": metrics.ece(probs, labels),
+        "adaptive_ece": metrics.adaptive_ece(probs, labels),
+    }
+
+
+def scaled(prediction: Prediction, labels: Tensor, seed: int = 0) -> dict[str, float]:
+    """The NLL after one temperature, fitted on one half of the rows and measured on the other."""
+    generator = torch.Generator().manual_seed(seed)
+    return {"scaled_nll": metrics.temperature_scaled_nll(prediction.combined, labels, generator)}
+
+
+def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
+    """How strong members are alone and how much they differ, over all pairs and against the first."""
+    probs = prediction.member_probs
+    base, base_kl = metrics.base_disagreement(probs), metrics.base_kl(probs)
+    return {
+        "member_accuracy": metrics.member_accuracy(probs, labels),
+        "disagreement": metrics.disagreement(probs),
+        "disagreement_over_error": metrics.disagreement_over_error(probs, labels),
+        "pairwise_kl": metrics.pairwise_kl(probs),
+        "pairwise_kl_over_error": metrics.pairwise_kl_over_error(probs, labels),
+        "base_disagreement": base,
+        "base_disagreement_over_error": metrics.over_member_error(base, probs, labels),
+        "base_kl": base_kl,
+        "base_kl_over_error": metrics.over_member_error(base_kl, probs, labels),
+        "mutual_information": prediction.mutual_information.mean(),
+    }
+
+
+def detection(known: Prediction, unknown: Prediction) -> dict[str, float]:
+    """How well entropy tells classes that were never seen from those that were."""
+    inside, outside = known.entropy, unknown.entropy
+    return {
+        "auroc": metrics.auroc(inside, outside),
+        "aupr": metrics.aupr(inside, outside),
+        "fpr95": metrics.fpr95(inside, outside),
+        "entropy_known": float(inside.mean()),
+        "entropy_unknown": float(outside.mean()),
+    }

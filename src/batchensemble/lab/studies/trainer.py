@@ -1,0 +1,112 @@
+"""Recipes to trained networks: trained once, found again by whoever asks for the same."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from batchensemble.lab.data import ImageSet
+from batchensemble.lab.files import locked
+from batchensemble.lab.methods.ensembles import Part
+from batchensemble.lab.models import resnet
+from batchensemble.lab.records import content_key
+from batchensemble.lab.studies.images import ImageBatches, View
+from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.fit import Training, Workplace, fit
+from batchensemble.lab.training.optimizers import sgd
+from batchensemble.lab.training.schedules import SCHEDULES
+from batchensemble.lab.training.synchronise import average_buffers_, synchronised_
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """One trained part of a method, in evaluation mode, and the log of its training."""
+
+    model: nn.Module
+    log: list[dict[str, float]]
+
+    @property
+    def seconds(self) -> float:
+        """How long its training took; breaks between interruption and resumption are left out."""
+        return sum(line["seconds"] for line in self.log)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it has learnt."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Trains recipes on one set of images.
+
+    Args:
+        fabric: device, precision and processes.
+        context: where to work.
+        train: the images, on the device.
+        view: how networks see them.
+    """
+
+    fabric: "Fabric"
+    context: Context
+    train: ImageSet
+    view: View
+
+    def parts(self, recipe: Recipe, seed: int) -> list[Trained]:
+        """Every part of the recipe's method: a naive ensemble's members are the single networks of others."""
+        return [self.part(recipe, part) for part in recipe.method.parts(seed)]
+
+    def part(self, recipe: Recipe, part: Part) -> Trained:
+        """One part, trained in a folder that is named by all that its weights depend on."""
+        settings = replace(recipe, method=part.method).settings()
+        folder = self.context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
+        name = f"{settings['method']['name']}, seed {part.seed}"
+        with locked(folder) if self.fabric.is_global_zero else nullcontext():
+            training = self._training(recipe, part)
+            log = fit(training, Workplace(self.fabric, folder, self.context.progress), name)
+        return Trained(training.model.eval(), log)
+
+    def _training(self, recipe: Recipe, part: Part) -> Training:
+        method, fabric = part.method, self.fabric
+        model = self._model(recipe, part)
+        alone = fabric.world_size == 1 or not recipe.own_members
+        return Training(
+            model,
+            partial(method.loss, weight_decay=recipe.weight_decay),
+            self._batches(recipe, part),
+            sgd(method.groups(model, recipe.lr, recipe.weight_decay), fabric.device),
+            SCHEDULES[recipe.schedule],
+            recipe.epochs,
+            part.seed,
+            None if alone else partial(_share_statistics, model),
+        )
+
+    def _model(self, recipe: Recipe, part: Part) -> nn.Module:
+        """The untrained model where it will train."""
+        classes, channels = self.train.classes, self.train.images.shape[1]
+        network = partial(resnet, recipe.depth, recipe.width, classes, channels=channels)
+        model = part.method.build(network, part.seed)
+        if self.fabric.world_size > 1 and not recipe.own_members:
+            model = synchronised_(model, self.fabric.device)
+        on_gpu = self.fabric.device.type == "cuda"
+        layout = torch.channels_last if on_gpu else torch.contiguous_format
+        return model.to(self.fabric.device, memory_format=layout)  # type: ignore[call-overload, no-any-return]
+
+    def _batches(self, recipe: Recipe, part: Part) -> ImageBatches:
+        fabric = self.fabric
+        streams = part.method.streams(part.seed)
+        shared = (fabric.global_rank, fabric.world_size, recipe.own_members)
+        return ImageBatches(self.train, self.view, streams, recipe.batch, *shared)
+
+
+def _share_statistics(model: nn.Module, epoch: int) -> Mapping[str, float]:
+    average_buffers_(model)
+    return {}

@@ -1,0 +1,76 @@
+"""Batch norm over the rows of all processes, so that several train as one."""
+
+from typing import cast
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
+
+
+def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
+    """Lets the model's batch norms see the rows of all processes; names and values stay.
+
+    Raises:
+        ValueError: the model has norms of its members' own, whose rows cannot be counted here.
+    """
+    own = [
+        name for name, module in model.named_modules() if hasattr(module, "running_mean") and hasattr(module, "members")
+    ]
+    if own:
+        raise ValueError(f"norm='member' trains on one device; {own[0]} has statistics per member")
+    if device.type == "cuda":
+        return cast(nn.Module, nn.SyncBatchNorm.convert_sync_batchnorm(model))
+    for module in model.modules():
+        if type(module) is nn.BatchNorm2d or type(module) is nn.BatchNorm1d:
+            module.__class__ = _SyncedOnCPU
+    return model
+
+
+def average_buffers_(model: nn.Module) -> None:
+    """Replaces every process's statistics by the mean of all: each saw other members."""
+    for buffer in model.buffers():
+        if buffer.is_floating_point():
+            dist.all_reduce(buffer)
+            buffer /= dist.get_world_size()
+
+
+class _SyncedOnCPU(nn.BatchNorm1d):
+    """What torch's SyncBatchNorm computes, for processes without a GPU, which torch's own refuses."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected (N, C, ...), got {tuple(input.shape)}")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalises by mean and variance over the rows and places of all processes."""
+        self._check_input_dim(input)
+        if not self.training:
+            return F.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
+            )
+        axes = [axis for axis in range(input.ndim) if axis != 1]
+        count = input.numel() // input.shape[1] * dist.get_world_size()  # every process has as many rows
+        mean = _summed(input.sum(axes)) / count
+        centred = input - _as_channels(mean, input)
+        variance = _summed(centred.square().sum(axes)) / count
+        self._remember(mean, variance * count / (count - 1))
+        scaled = centred * _as_channels(torch.rsqrt(variance + self.eps) * self.weight, input)
+        return scaled + _as_channels(self.bias, input)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        momentum = cast(float, self.momentum)
+        cast(Tensor, self.num_batches_tracked).add_(1)
+        cast(Tensor, self.running_mean).lerp_(mean, momentum)
+        cast(Tensor, self.running_var).lerp_(variance, momentum)
+
+
+def _summed(values: Tensor) -> Tensor:
+    """The sum over all processes; gradients are summed back."""
+    return cast(Tensor, all_reduce(values))
+
+
+def _as_channels(values: Tensor, like: Tensor) -> Tensor:
+    return values.view(1, -1, *[1] * (like.ndim - 2))
