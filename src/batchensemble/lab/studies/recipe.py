@@ -25,7 +25,7 @@ class Recipe:
         schedule: `paper`, `released` or `cosine`.
         weight_decay: of the weights, as an optimiser means it: half the penalty's gradient.
         pad: how far pictures are moved in training; zero leaves them, unmirrored, where they are.
-        precision: `fp32` or `bf16`.
+        precision: `fp32`, `bf16`, or `fp64` to check arithmetic.
         own_members: with several devices, train on each its own members (with its own batch norm), instead of
             every device some rows of all (with a batch norm over all).
     """

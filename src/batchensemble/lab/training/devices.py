@@ -8,8 +8,8 @@ import torch
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-Precision = Literal["fp32", "bf16"]
-_NAMES = {"fp32": "32-true", "bf16": "bf16-mixed"}
+Precision = Literal["fp64", "fp32", "bf16"]
+_NAMES = {"fp64": "64-true", "fp32": "32-true", "bf16": "bf16-mixed"}
 
 
 def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = "fp32") -> "Fabric":
