@@ -4,6 +4,7 @@ from batchensemble import metrics, nn
 from batchensemble.convert import convert, load
 from batchensemble.diagnose import Diagnosis, diagnose
 from batchensemble.ensemble import Ensemble
+from batchensemble.export import export_onnx, export_program
 from batchensemble.optim import mean_loss, mean_weight_penalty, parameter_groups
 from batchensemble.prediction import Prediction
 from batchensemble.summary import Summary, summary
@@ -17,6 +18,8 @@ __all__ = [
     "VerificationError",
     "convert",
     "diagnose",
+    "export_onnx",
+    "export_program",
     "load",
     "mean_loss",
     "mean_weight_penalty",

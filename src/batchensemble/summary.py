@@ -40,10 +40,11 @@ class Summary:
         return self.parameters / (self.network * self.members)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in [*self.converted, *self.left]) + 2
+        layers = dict.fromkeys(self.converted, "converted")
+        layers |= {name: f"plain: {reason}" for name, reason in self.left.items()}
+        width = max(len(name or "(root)") for name in layers)
         lines = [f"BatchEnsemble of {self.members} members"]
-        lines += [f"  {name or '(root)':<{width}} converted" for name in self.converted]
-        lines += [f"  {name or '(root)':<{width}} plain: {reason}" for name, reason in self.left.items()]
+        lines += [f"  {name or '(root)':<{width}}  {state}" for name, state in layers.items()]
         lines.append(
             f"{self.parameters:,} parameters: {self.overhead:+.2%} over one network of {self.network:,}, "
             f"{self.naive_share:.1%} of {self.members} separate ones"

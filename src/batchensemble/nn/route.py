@@ -85,6 +85,7 @@ def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[
     """`context_fn` for `torch.utils.checkpoint`: the recomputation travels the route of the first pass.
 
     Example:
+        >>> import torch
         >>> from torch.utils.checkpoint import checkpoint
         >>> layer = nn.Linear(2, 2)
         >>> checkpoint(layer, torch.ones(1, 2), use_reentrant=False, context_fn=carry_route).shape

@@ -1,0 +1,131 @@
+"""One graph for serving: the ensemble's answer, its members, and its uncertainty, for a batch of any size."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.axis import Field
+from batchensemble.ensemble import Ensemble
+from batchensemble.prediction import Prediction
+
+# Not "mean": in an ONNX graph that name belongs to a node.
+CLASSIFIED = ("probs", "entropy", "mutual_information", "member_outputs")
+REGRESSED = ("answer", "std", "member_outputs")
+
+
+class Served(nn.Module):
+    """What is exported: tensors in, a tuple of tensors out, in the order of `names`.
+
+    Example:
+        >>> import batchensemble as be
+        >>> served = Served(be.convert(nn.Linear(4, 3), members=2))
+        >>> [tuple(output.shape) for output in served(torch.randn(5, 4))]
+        [(5, 3), (5,), (5,), (2, 5, 3)]
+    """
+
+    def __init__(self, model: Ensemble) -> None:
+        super().__init__()
+        if model.settings.combine not in ("softmax", "sigmoid", "mean"):
+            raise ValueError(
+                f"only combine='softmax', 'sigmoid' and 'mean' say what to export, not {model.settings.combine!r}"
+            )
+        self.model = model
+        self.names = REGRESSED if model.settings.combine == "mean" else CLASSIFIED
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The ensemble's answer (probabilities or mean), its uncertainties, and every member's raw output."""
+        output = self.model.members(*inputs)
+        answers = Field.find(output, self.model.settings.output).get(output)
+        outputs = answers.movedim(self.model.settings.batch_dim + 1, 1)  # (members, N, ...)
+        prediction = Prediction(outputs, self.model.settings.combine, self.model.class_axis(outputs.ndim - 1))
+        if self.names == REGRESSED:
+            return prediction.mean, prediction.std, outputs
+        return prediction.probs, prediction.entropy, prediction.mutual_information, outputs
+
+
+def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedProgram:
+    """`torch.export` of the ensemble with a dynamic batch; run it with `program.module()(x)`.
+
+    Its outputs are probabilities, entropy, mutual information and members' outputs; for regression the mean, the
+    standard deviation and members' outputs.
+
+    Args:
+        model: the ensemble.
+        *inputs: example inputs, at least two rows.
+
+    Example:
+        >>> import batchensemble as be
+        >>> program = export_program(be.convert(nn.Linear(4, 3), members=2), torch.randn(2, 4))
+        >>> program.module()(torch.randn(7, 4))[0].shape
+        torch.Size([7, 3])
+    """
+    with _serving(model) as served:
+        return torch.export.export(served, inputs, dynamic_shapes=(_dynamic(model, inputs),))
+
+
+def export_onnx(
+    model: Ensemble, *inputs: Tensor, path: str | Path, input_names: Sequence[str] | None = None, **options: Any
+) -> tuple[str, ...]:
+    """One ONNX file of the ensemble with a dynamic batch; needs the extra `onnx`.
+
+    Args:
+        model: the ensemble.
+        *inputs: example inputs, at least two rows.
+        path: where the file goes; written beside and renamed.
+        input_names: what the graph calls its inputs; by default the network's own argument names.
+        **options: more for `torch.onnx.export`.
+
+    Returns:
+        The names of the graph's outputs, in order.
+    """
+    path = Path(path)
+    names = list(input_names or model.edge.names[: len(inputs)])
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with _serving(model) as served:
+        program = torch.onnx.export(
+            served,
+            inputs,
+            input_names=names,
+            output_names=list(served.names),
+            dynamic_shapes=(_dynamic(model, inputs),),
+            dynamo=True,
+            verbose=False,
+            **options,
+        )
+    try:
+        program.save(beside)  # type: ignore[union-attr]
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return served.names
+
+
+@contextmanager
+def _serving(model: Ensemble) -> Iterator[Served]:
+    """The module to export, in evaluation mode and without gradients; the model's own mode comes back."""
+    mode = model.training
+    try:
+        with torch.no_grad():
+            yield Served(model).eval()
+    finally:
+        model.train(mode)
+
+
+def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:
+    """Rows are dynamic wherever an input has them."""
+    axis = model.settings.batch_dim
+    rows, _ = model.edge.rows(inputs, {})
+    if rows < 2:
+        raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
+    batch = torch.export.Dim("batch")
+    shared = model.settings.shared_inputs
+    named = zip(inputs, [*model.edge.names, *[""] * len(inputs)], strict=False)
+    return tuple(
+        {axis: batch} if tensor.ndim > axis and tensor.shape[axis] == rows and name not in shared else {}
+        for tensor, name in named
+    )

@@ -1,0 +1,74 @@
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import batchensemble as be
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.body = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1, groups=2)
+        self.norm, self.head = nn.BatchNorm2d(4), nn.Linear(4, 5)
+
+    def forward(self, images):
+        x = self.stem(images)
+        return self.head(torch.relu(x + self.norm(self.body(x))).mean((2, 3)))
+
+
+def ensemble(**options) -> be.Ensemble:
+    torch.manual_seed(0)
+    model = be.convert(Residual(), members=3, **options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.4 + 0.2)
+    return model
+
+
+def expected(model: be.Ensemble, x: torch.Tensor) -> list[torch.Tensor]:
+    p = model.predict(x)
+    if model.settings.combine == "mean":
+        return [p.mean, p.std, p.outputs]
+    return [p.probs, p.entropy, p.mutual_information, p.outputs]
+
+
+OPTIONS = [{}, {"norm": "member", "rank": 2}, {"fan_out": "head"}, {"combine": "mean"}, {"combine": "sigmoid"}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_program_answers_batches_of_any_size(options) -> None:
+    model = ensemble(**options)
+    program = be.export_program(model, torch.randn(4, 3, 6, 6))
+    assert model.training
+    for rows in (2, 9):
+        x = torch.randn(rows, 3, 6, 6)
+        for found, wanted in zip(program.module()(x), expected(model, x), strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+# torch.onnx's own machinery: a pytree class that it deprecates itself, operators of a package that is not installed
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("options", OPTIONS[:4], ids=str)
+def test_onnx_answers_batches_of_any_size(options, tmp_path) -> None:
+    model = ensemble(**options)
+    names = be.export_onnx(model, torch.randn(4, 3, 6, 6), path=tmp_path / "ensemble.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["ensemble.onnx"]
+    session = onnxruntime.InferenceSession(tmp_path / "ensemble.onnx")
+    assert [output.name for output in session.get_outputs()] == list(names)
+    assert [given.name for given in session.get_inputs()] == ["images"]
+    for rows in (1, 9):
+        x = torch.randn(rows, 3, 6, 6)
+        found = session.run(None, {"images": x.numpy()})
+        for ours, wanted in zip(found, expected(model, x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(ours), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_what_has_no_common_answer_is_not_exported() -> None:
+    with pytest.raises(ValueError, match="None"):
+        be.export_program(ensemble(combine=None), torch.randn(4, 3, 6, 6))
+
+
+def test_one_example_row_would_be_taken_for_fixed() -> None:
+    with pytest.raises(ValueError, match="two example rows"):
+        be.export_program(ensemble(), torch.randn(1, 3, 6, 6))
