@@ -1,0 +1,70 @@
+"""Scale, seeds, hardware, versions and commit in words: what every table and figure carries."""
+
+from collections.abc import Iterable, Mapping
+
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Scale
+from batchensemble.lab.report.evidence import Evidence
+
+SCALE_MEANING: Mapping[Scale, str] = {
+    "paper": "the published setting",
+    "small": "smaller or shorter than the paper's setting: not comparable with its numbers one to one",
+    "smoke": "tiny networks on synthetic or embedded data, seconds of training: it shows that everything runs, "
+    "and says nothing about the paper",
+}
+SCALE_ORDER: tuple[Scale, ...] = ("paper", "small", "smoke")
+
+
+def circumstances(evidence: Evidence) -> str:
+    """One line under a table or figure.
+
+    Example:
+        >>> circumstances(Evidence("cifar", "smoke", ()))
+        'smoke scale · nothing was run'
+    """
+    records = [result.record for result in evidence.results]
+    if not records:
+        return f"{evidence.scale} scale · nothing was run"
+    parts = [
+        f"{evidence.scale} scale",
+        _seeds(records),
+        _epochs(records),
+        _joined(record.provenance.hardware for record in records),
+        _joined(_versions(record.provenance) for record in records),
+        _joined(commit_of(record.provenance) for record in records),
+    ]
+    if evidence.missing:
+        parts.append(f"{len(evidence.missing)} of {len(evidence.places)} runs are missing")
+    return " · ".join(part for part in parts if part)
+
+
+def commit_of(provenance: Provenance) -> str:
+    """The commit in words."""
+    changed = " with changes" if provenance.dirty else ""
+    return f"commit {provenance.commit}{changed}" if provenance.commit else "commit unknown"
+
+
+def _seeds(records: Iterable[Record]) -> str:
+    seeds = sorted({record.run.seed for record in records})
+    return f"seed{'s' if len(seeds) > 1 else ''} {_ranges(seeds)}"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`[0, 1, 2, 3]` as `0 to 3`, anything with gaps or shorter as a list."""
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def _epochs(records: Iterable[Record]) -> str:
+    epochs = sorted({record.metrics["epochs"] for record in records if record.metrics.get("epochs")})
+    return f"{' or '.join(map(str, epochs))} epochs" if epochs else ""
+
+
+def _versions(provenance: Provenance) -> str:
+    shown = (name for name in ("python", "torch", "batchensemble") if name in provenance.versions)
+    return ", ".join(f"{name} {provenance.versions[name]}" for name in shown)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(part for part in parts if part))

@@ -1,0 +1,146 @@
+"""What an experiment has to show at one scale: its runs in their places, and the paper's numbers."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from batchensemble.lab.records import Published, Record, Result, Scale
+
+
+class NotMeasured(Exception):
+    """There is nothing to draw yet; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run belongs, and its record if it was run."""
+
+    labels: Mapping[str, str]
+    seed: int
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Numbers over seeds: their mean, their sample standard deviation (`None` for one alone), how many.
+
+    Example:
+        >>> Summary.of([1.0, 3.0])
+        Summary(mean=2.0, spread=1.4142135623730951, count=2)
+        >>> Summary.of([5.0]).spread is None, Summary.of([]) is None
+        (True, True)
+    """
+
+    mean: float
+    spread: float | None
+    count: int
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> "Summary | None":
+        """The summary of some numbers, `None` of none."""
+        if not numbers:
+            return None
+        mean = math.fsum(numbers) / len(numbers)
+        if len(numbers) == 1:
+            return cls(mean, None, 1)
+        squares = math.fsum((number - mean) ** 2 for number in numbers)
+        return cls(mean, math.sqrt(squares / (len(numbers) - 1)), len(numbers))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The runs of one experiment at one scale, in the order of its grid.
+
+    Args:
+        experiment: its id.
+        scale: of all its runs.
+        places: every run that was asked for, and further seeds that are there.
+        published: the paper's numbers, in the units of the records (an accuracy is a share, not percent).
+
+    Example:
+        >>> from batchensemble.lab.provenance import Provenance
+        >>> from batchensemble.lab.records import Run
+        >>> record = Record(Run("classification", {}, "smoke"), {"accuracy": 0.5}, Provenance("a laptop"))
+        >>> evidence = Evidence("cifar", "smoke", (Place({"method": "Single"}, 0, record),))
+        >>> evidence.labels("method"), evidence.summary("accuracy", method="Single").mean
+        (('Single',), 0.5)
+    """
+
+    experiment: str
+    scale: Scale
+    places: tuple[Place, ...]
+    published: tuple[Published, ...] = ()
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """What was run."""
+        return tuple(Result(place.labels, place.record) for place in self.places if place.record)
+
+    @property
+    def missing(self) -> tuple[Place, ...]:
+        """What was asked for and is not there."""
+        return tuple(place for place in self.places if place.record is None)
+
+    def where(self, **labels: str) -> "Evidence":
+        """The part that has these labels; published numbers stay unless they say otherwise."""
+        return replace(
+            self,
+            places=tuple(place for place in self.places if labels.items() <= place.labels.items()),
+            published=tuple(number for number in self.published if _agree(number.labels, labels)),
+        )
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """The values of a label in the order of the grid."""
+        return tuple(dict.fromkeys(place.labels[name] for place in self.places if name in place.labels))
+
+    def numbers(self, metric: str, **labels: str) -> tuple[float, ...]:
+        """A metric of every run with these labels; of a list (members, tasks) its mean.
+
+        Raises:
+            ValueError: the labels fit runs of different kinds, whose numbers must not be mixed.
+        """
+        part = self.where(**labels)
+        kinds = {frozenset(place.labels.items()) for place in part.places}
+        if len(kinds) > 1:
+            apart = sorted({name for one in kinds for name, _ in one ^ next(iter(kinds))})
+            raise ValueError(
+                f"{labels} fits {len(kinds)} kinds of runs of {self.experiment}; say also {', '.join(apart)}"
+            )
+        found = (number_of(result.record, metric) for result in part.results)
+        return tuple(number for number in found if number is not None)
+
+    def summary(self, metric: str, **labels: str) -> Summary | None:
+        """A metric over the seeds of the runs with these labels; `None` where none was measured."""
+        return Summary.of(self.numbers(metric, **labels))
+
+    def paper(self, metric: str, **labels: str) -> tuple[Published, ...]:
+        """The paper's numbers for a metric; there are several where it contradicts itself."""
+        fitting = (number for number in self.published if number.metric == metric)
+        return tuple(number for number in fitting if _agree(number.labels, labels))
+
+    def with_metric(self, metric: str, **labels: str) -> Iterator[tuple[Result, Any]]:
+        """Every result that has the metric, and the metric as it was recorded."""
+        for result in self.where(**labels).results:
+            if result.record.metrics.get(metric) is not None:
+                yield result, result.record.metrics[metric]
+
+    def with_array(self, *names: str, **labels: str) -> Iterator[Result]:
+        """Every result that has these arrays."""
+        for result in self.where(**labels).results:
+            if set(names) <= set(result.record.arrays):
+                yield result
+
+
+def number_of(record: Record, metric: str) -> float | None:
+    """A metric as one number: of a list the mean of its numbers; `None` where there is none."""
+    value = record.metrics.get(metric)
+    if isinstance(value, list):
+        numbers = [item for item in value if isinstance(item, int | float)]
+        return math.fsum(numbers) / len(numbers) if numbers else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _agree(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
+    """Whether labels agree where both say something."""
+    return all(theirs.get(name, value) == value for name, value in ours.items())

@@ -1,0 +1,111 @@
+"""How a metric is called, in what unit it is shown, and which direction is better."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from batchensemble.lab.report.evidence import Summary
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A metric as people read it.
+
+    Args:
+        metric: its name in records.
+        name: its name in tables and figures.
+        unit: of what is shown.
+        factor: from what is recorded to what is shown.
+        digits: behind the point; three significant ones if not given.
+        better: which direction is.
+
+    Example:
+        >>> quantity("accuracy").text(0.95314, 0.0012)
+        '95.31 ± 0.12'
+        >>> quantity("training_seconds").text(1532.2), quantity("accuracy").heading
+        ('1,532', 'accuracy (%)')
+    """
+
+    metric: str
+    name: str
+    unit: str = ""
+    factor: float = 1.0
+    digits: int | None = None
+    better: Literal["higher", "lower"] | None = None
+
+    @property
+    def heading(self) -> str:
+        """Name and unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    def shown(self, value: float) -> float:
+        """A recorded value in the unit that is shown."""
+        return value * self.factor
+
+    def text(self, value: float, spread: float | None = None) -> str:
+        """A recorded value, and its spread if there is one, as text."""
+        digits = self._digits(value)
+        text = f"{self.shown(value):,.{digits}f}"
+        return text if spread is None else f"{text} ± {self.shown(spread):,.{digits}f}"
+
+    def summary(self, summary: Summary) -> str:
+        """A summary as text."""
+        return self.text(summary.mean, summary.spread)
+
+    def _digits(self, value: float) -> int:
+        if self.digits is not None:
+            return self.digits
+        size = abs(self.shown(value))
+        return 0 if size >= 100 or size == 0 else min(6, 2 - math.floor(math.log10(size)))
+
+
+def _percent(metric: str, name: str, better: Literal["higher", "lower"] | None = None) -> Quantity:
+    return Quantity(metric, name, "%", 100.0, 2, better)
+
+
+_KNOWN = (
+    _percent("accuracy", "accuracy", "higher"),
+    _percent("train_accuracy", "training accuracy", "higher"),
+    _percent("member_accuracy", "members' accuracy", "higher"),
+    _percent("average_accuracy", "average accuracy", "higher"),
+    _percent("forgetting", "forgetting", "lower"),
+    _percent("ece", "ECE", "lower"),
+    _percent("adaptive_ece", "adaptive ECE", "lower"),
+    Quantity("nll", "NLL", digits=3, better="lower"),
+    Quantity("scaled_nll", "NLL, temperature scaled", digits=3, better="lower"),
+    Quantity("train_loss", "training loss", digits=3, better="lower"),
+    Quantity("brier", "Brier score", digits=3, better="lower"),
+    Quantity("disagreement", "disagreement", digits=3),
+    Quantity("disagreement_over_error", "disagreement / error", digits=2),
+    Quantity("base_disagreement", "disagreement with the first member", digits=3),
+    Quantity("base_disagreement_over_error", "disagreement with the first member / error", digits=2),
+    Quantity("pairwise_kl", "pairwise KL", digits=3),
+    Quantity("pairwise_kl_over_error", "pairwise KL / error", digits=2),
+    Quantity("base_kl", "KL to the first member", digits=3),
+    Quantity("base_kl_over_error", "KL to the first member / error", digits=2),
+    Quantity("mutual_information", "mutual information", digits=3),
+    _percent("auroc", "AUROC", "higher"),
+    _percent("aupr", "AUPR", "higher"),
+    _percent("fpr95", "FPR at 95 %", "lower"),
+    Quantity("parameters", "parameters", "millions", 1e-6, 3, "lower"),
+    Quantity("training_seconds", "training time", "s", better="lower"),
+    Quantity("passes", "forward passes", digits=0, better="lower"),
+    Quantity("epochs", "epochs", digits=0),
+    Quantity("perplexity", "perplexity", digits=2, better="lower"),
+    Quantity("bleu", "BLEU", digits=2, better="higher"),
+    Quantity("relative_regret", "regret, Uniform = 100", digits=2, better="lower"),
+    Quantity("regret", "regret", better="lower"),
+)
+QUANTITIES = {known.metric: known for known in _KNOWN}
+
+
+def quantity(metric: "str | Quantity") -> Quantity:
+    """The quantity of a metric's name; one that is not known is shown as it is, to three digits.
+
+    Example:
+        >>> quantity("relative_time").heading
+        'relative time'
+    """
+    if isinstance(metric, Quantity):
+        return metric
+    return QUANTITIES.get(metric) or Quantity(metric, metric.replace("_", " "))

@@ -1,0 +1,99 @@
+"""One quiet look for every figure: colours that everybody can tell apart, on white and on black."""
+
+from collections.abc import Iterable
+from typing import Any
+
+INK, MUTED, RULE, GROUND = "#24292f", "#636c76", "#d1d9e0", "#ffffff"
+DARK = {INK: "#e6edf3", MUTED: "#9198a1", RULE: "#3d444d", GROUND: "#0d1117"}
+"""The colours that change where a page is dark; those of the data do not."""
+
+GREY, BLUE, ORANGE, GREEN, PURPLE, RED, SKY, OLIVE = (
+    "#7d8590", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#9a8700"
+)  # fmt: skip
+"""After Okabe and Ito: apart for every kind of colour vision."""
+
+WIDTH = 6.4  # inches; letters of ten points stay legible at half of it
+DPI = 160
+
+_FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("single",), GREY),
+    (("vanilla",), GREY),
+    (("uniform",), GREY),
+    (("batchensemble", "dropout"), PURPLE),
+    (("batchensemble",), BLUE),
+    (("naive", "small"), SKY),
+    (("naive",), GREEN),
+    (("dropout", "128"), RED),
+    (("dropout",), ORANGE),
+)
+_FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "*", "p", "d")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+
+RC: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine
+    "font.size": 10.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.0,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.facecolor": "none",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5.0,
+    "legend.frameon": False,
+    "legend.fontsize": 9.0,
+    "image.cmap": "viridis",
+    "figure.facecolor": "none",
+    "figure.constrained_layout.use": True,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "batchensemble",  # ids inside an SVG are the same in every drawing
+}
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for every method: the paper's methods have theirs in every figure, others what is left.
+
+    Example:
+        >>> found = colours(["Single", "BatchEnsemble", "EWC"])
+        >>> found["BatchEnsemble"] == BLUE, found["EWC"] == RED
+        (True, True)
+    """
+    names = list(dict.fromkeys(names))
+    chosen = {name: colour for name in names if (colour := _family(name))}
+    left = [colour for colour in _FURTHER if colour not in chosen.values()] or list(_FURTHER)
+    others = (name for name in names if name not in chosen)
+    chosen |= {name: left[place % len(left)] for place, name in enumerate(others)}
+    return {name: chosen[name] for name in names}
+
+
+def _family(name: str) -> str | None:
+    plain = name.lower().replace(" ", "").replace("-", "").replace("bedrop", "batchensembledropout")
+    found = (colour for words, colour in _FAMILIES if all(word in plain for word in words))
+    return next(found, None)
+
+
+def dark_aware(svg: str) -> str:
+    """An SVG whose ink turns light where the reader asked for dark pages."""
+    rules = "".join(
+        f'[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
+        for light, dark in DARK.items()
+        for kind in ("fill", "stroke")
+    )
+    return svg.replace("</style>", f"@media (prefers-color-scheme: dark){{{rules}}}</style>", 1)

@@ -1,0 +1,96 @@
+"""The table of an experiment: methods down, metrics across."""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, number_of
+from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.table import Cell, Column, Line, Table
+from batchensemble.lab.report.views.view import View
+
+SPREAD = "± is the sample standard deviation over seeds."
+
+
+def comparison(
+    *metrics: str | Quantity,
+    rows: str | Sequence[str] = "method",
+    columns: str | None = None,
+    name: str = "table",
+    title: str = "",
+) -> View:
+    """A table of metrics; a run that was asked for and is not there stays as a row or cell that says so.
+
+    Args:
+        metrics: by name, or as a `Quantity` of your own.
+        rows: the label that makes rows, or several.
+        columns: a label that makes a block of columns for each of its values, such as the data set.
+        name: of its files.
+        title: what it shows; the metrics' names by default.
+
+    Example:
+        >>> print(comparison("accuracy")(Evidence("cifar", "smoke", ())).headings)
+        ('method', 'accuracy (%)', 'seeds')
+    """
+    keys = (rows,) if isinstance(rows, str) else tuple(rows)
+    shown = tuple(map(quantity, metrics))
+
+    def view(evidence: Evidence) -> Table:
+        blocks = [{columns: value} for value in evidence.labels(columns)] if columns else [{}]
+        heads = tuple(Column(_heading(block, one), one) for block, one in product(blocks, shown))
+        with_epochs = any(True for _ in evidence.with_metric("epochs"))
+        return Table(
+            name,
+            title or ", ".join(one.name for one in shown),
+            f"{SPREAD} {circumstances(evidence)}",
+            keys,
+            heads,
+            tuple(_line(evidence, place, blocks, shown, with_epochs) for place in _rows(evidence, keys)),
+            ("seeds", "epochs") if with_epochs else ("seeds",),
+        )
+
+    return view
+
+
+def _heading(block: dict[str, str], shown: Quantity) -> str:
+    return ", ".join([*block.values(), shown.heading])
+
+
+def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
+    """The labels of every row, in the order of the grid."""
+    found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)
+    return [dict(zip(keys, values, strict=True)) for values in found]
+
+
+def _line(
+    evidence: Evidence,
+    row: dict[str, str],
+    blocks: list[dict[str, str]],
+    shown: tuple[Quantity, ...],
+    with_epochs: bool,
+) -> Line:
+    cells = tuple(_cell(evidence, {**row, **block}, one) for block, one in product(blocks, shown))
+    facts = _unique(_seeds(evidence.where(**row, **block)) for block in blocks)
+    epochs = _unique(_epochs(evidence.where(**row, **block)) for block in blocks)
+    return Line(tuple(row.values()), cells, (facts, epochs) if with_epochs else (facts,))
+
+
+def _cell(evidence: Evidence, labels: dict[str, str], shown: Quantity) -> Cell:
+    part = evidence.where(**labels)
+    why = "not measured" if part.results else "missing" if part.places else ""
+    return Cell(evidence.summary(shown.metric, **labels), evidence.paper(shown.metric, **labels), why)
+
+
+def _seeds(part: Evidence) -> str:
+    there, asked = len(part.results), len(part.places)
+    return str(there) if there == asked else f"{there} of {asked}"
+
+
+def _epochs(part: Evidence) -> str:
+    found = {number for result in part.results if (number := number_of(result.record, "epochs")) is not None}
+    return ", ".join(f"{epochs:g}" for epochs in sorted(found))
+
+
+def _unique(texts: Iterable[str]) -> str:
+    """Texts of several blocks as one, where they are equal."""
+    return " / ".join(dict.fromkeys(text for text in texts if text))

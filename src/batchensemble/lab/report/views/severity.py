@@ -1,0 +1,100 @@
+"""Box plots by severity: what corruption does to accuracy and calibration."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.style import GROUND, INK, WIDTH, colours
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+Boxes = dict[int, list[float]]
+"""By severity: one number per corruption, the mean over seeds."""
+
+HOW = (
+    "A box spans the quartiles over the kinds of corruption, its line is the median, its whiskers reach to the "
+    "mildest and the harshest kind; severity 0 is the clean test set. Numbers are means over seeds."
+)
+
+
+def by_severity(
+    *metrics: str | Quantity, rows: str = "method", name: str = "severity", title: str = "Under corruption"
+) -> View:
+    """Boxes over kinds of corruption, by severity, one panel per metric and one colour per method.
+
+    Reads `shift` of the records: a list of `{"corruption", "severity", metric: value, ...}`.
+    """
+    shown = tuple(map(quantity, metrics))
+
+    def view(evidence: Evidence) -> Figure:
+        boxes = {one.metric: _boxes(evidence, rows, one.metric) for one in shown}
+        if not any(boxes[one.metric] for one in shown):
+            raise NotMeasured("no run has been measured under corruption")
+
+        def draw(canvas: "Canvas") -> None:
+            panels = canvas.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+            for panel, one in zip(panels, shown, strict=True):
+                _panel(panel, boxes[one.metric], one)
+            panels[-1].set_xlabel("severity of the corruption")
+            handles, labels = panels[0].get_legend_handles_labels()
+            canvas.legend(handles, labels, loc="outside upper left", ncols=3)
+
+        methods = ", ".join(boxes[shown[0].metric])
+        alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
+        size = (WIDTH * 1.2, 0.7 + 2.5 * len(shown))
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+
+    return view
+
+
+def _boxes(evidence: Evidence, rows: str, metric: str) -> dict[str, Boxes]:
+    """Per method and severity, one number per corruption."""
+    found = {}
+    for method in evidence.labels(rows):
+        cells: dict[tuple[int, str], list[float]] = defaultdict(list)
+        for _, shift in evidence.with_metric("shift", **{rows: method}):
+            for row in shift:
+                if row.get(metric) is not None:
+                    cells[row["severity"], row["corruption"]].append(row[metric])
+        boxes: Boxes = defaultdict(list)
+        for (severity, _), numbers in sorted(cells.items()):
+            boxes[severity].append(sum(numbers) / len(numbers))
+        if boxes:
+            found[method] = boxes
+    return found
+
+
+def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
+    width = 0.8 / len(boxes)
+    severities = sorted({severity for by_severity in boxes.values() for severity in by_severity})
+    for place, (method, colour) in enumerate(colours(boxes).items()):
+        drawn = {
+            severity + (place + 0.5) * width - 0.4: [shown.shown(number) for number in numbers]
+            for severity, numbers in boxes[method].items()
+        }
+        alone = {x: numbers[0] for x, numbers in drawn.items() if len(numbers) == 1}
+        panel.plot(list(alone), list(alone.values()), "D", color=colour, markersize=4)
+        panel.boxplot(
+            [numbers for x, numbers in drawn.items() if x not in alone],
+            positions=[x for x in drawn if x not in alone],
+            widths=0.82 * width,
+            whis=(0, 100),
+            patch_artist=True,
+            manage_ticks=False,
+            label=method,
+            boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
+            medianprops={"color": GROUND, "linewidth": 1.4},
+            whiskerprops={"color": colour},
+            capprops={"color": colour},
+        )
+    panel.set_xticks(severities, [str(severity) if severity else "clean" for severity in severities])
+    panel.set_xlim(severities[0] - 0.5, severities[-1] + 0.5)
+    panel.grid(visible=False, axis="x")
+    panel.set_ylabel(shown.heading)
+    panel.tick_params(axis="x", length=0, color=INK)
