@@ -118,9 +118,7 @@ def test_a_step_trains_the_shared_weights_and_the_members_that_had_rows(case: Ca
     model, (args, kwargs) = ensemble(case).train(), inputs(case)
     slow, fast = decayed_and_scaled(be.parameter_groups(model, lr=0.1, weight_decay=0.01, fast_lr_scale=0.5))
     before = [p.detach().clone() for p in slow + fast]
-    optimiser = torch.optim.SGD(
-        be.parameter_groups(model, lr=0.1, weight_decay=0.01, fast_lr_scale=0.5), lr=0.1
-    )
+    optimiser = torch.optim.SGD(be.parameter_groups(model, lr=0.1, weight_decay=0.01, fast_lr_scale=0.5), lr=0.1)
     answer(model(*args, member=torch.tensor([2, 0, 0, 2, 2]), **kwargs)).square().mean().backward()
     optimiser.step()
     changed = [(p != old).flatten(1).any(1) for p, old in zip(slow + fast, before, strict=True)]
@@ -165,12 +163,17 @@ def test_a_late_fan_out_runs_the_trunk_once(case: Case) -> None:
     late, (args, kwargs) = ensemble(case, fan_out=case.cut), inputs(case)
     seen: list[tuple[str, int]] = []
     for name, module in late.net.named_modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            module.register_forward_hook(lambda _m, x, _out, name=name: seen.append((name, len(x[0]))))
+        is_leaf = not list(module.children()) and not isinstance(module, nn.Embedding)  # positions have no rows
+        if name == case.cut or is_leaf:
+            module.register_forward_hook(lambda _m, _x, out, name=name: seen.append((name, rows_in(out))))
     late.members(*args, **kwargs)
-    trunk = [rows for name, rows in seen if name not in be.summary(late).converted]
-    assert trunk
-    assert set(trunk) == {N}
+    inside = next(index for index, (name, _) in enumerate(seen) if name.startswith(case.cut))
+    assert {rows for _, rows in seen[:inside]} == {N}
+    assert {rows for _, rows in seen[inside:]} == {N * M}
+
+
+def rows_in(output: Any) -> int:
+    return len(output[0] if isinstance(output, tuple) else output)
 
 
 @every_cut
