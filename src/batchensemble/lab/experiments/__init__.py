@@ -1,7 +1,27 @@
 """Every table and figure of the paper as a value: one small file each, no loops over training, no I/O."""
 
-from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
+from batchensemble.lab.experiments.accuracy import ACCURACY
+from batchensemble.lab.experiments.calibration import CALIBRATION
+from batchensemble.lab.experiments.corruption import CORRUPTION
+from batchensemble.lab.experiments.cost import COST_BY_SIZE
+from batchensemble.lab.experiments.experiment import Case, Experiment, Grid, Row
+from batchensemble.lab.experiments.partial_data import DIVERSITY, PARTIAL_DATA
+from batchensemble.lab.experiments.prediction_maps import PREDICTION_MAPS
+from batchensemble.lab.experiments.small_networks import SMALL_NETWORKS
+from batchensemble.lab.experiments.unseen_classes import UNSEEN_CLASSES
 
-EXPERIMENTS: dict[str, Experiment] = {}
+_ALL = (
+    ACCURACY,
+    CALIBRATION,
+    SMALL_NETWORKS,
+    PARTIAL_DATA,
+    DIVERSITY,
+    CORRUPTION,
+    UNSEEN_CLASSES,
+    PREDICTION_MAPS,
+    COST_BY_SIZE,
+)
+EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _ALL}
+"""By id, in the order in which they are listed and run."""
 
-__all__ = ["EXPERIMENTS", "Experiment", "Grid", "Row"]
+__all__ = ["EXPERIMENTS", "Case", "Experiment", "Grid", "Row"]

@@ -14,15 +14,22 @@ Show = Callable[[Sequence[Result], Sequence[Published]], Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a grid: the settings of a run, and the labels that place it in tables and figures."""
+    """One line of a grid.
+
+    Args:
+        labels: place it in tables and figures.
+        settings: of its runs.
+        seeds: instead of the grid's.
+    """
 
     labels: Mapping[str, str]
     settings: Any
+    seeds: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The runs of one scale: every row with every seed."""
+    """The runs of one scale: every row with every seed of its own or else of the grid."""
 
     rows: tuple[Row, ...]
     seeds: tuple[int, ...] = (0,)
@@ -59,14 +66,14 @@ class Experiment:
     published: tuple[Published, ...] = ()
 
     def cases(self, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Case, ...]:
-        """The runs at a scale, row by row; `seeds` instead of the grid's own if given."""
+        """The runs at a scale, row by row; `seeds` instead of those of rows and grid if given."""
         if scale not in self.scales:
             raise ValueError(f"{self.id} has the scales {', '.join(self.scales)}; got {scale!r}")
         grid = self.scales[scale]
         return tuple(
             Case(row.labels, Run(self.study.name, row.settings, scale, seed))
             for row in grid.rows
-            for seed in (grid.seeds if seeds is None else seeds)
+            for seed in seeds or row.seeds or grid.seeds
         )
 
     def results(self, store: Store, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Result, ...]:

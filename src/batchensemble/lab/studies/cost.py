@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -75,7 +75,7 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
     network = partial(resnet, settings.depth, settings.width, settings.classes)
     models = [part.method.build(network, part.seed).eval().to(device) for part in method.parts(0)]
     images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
-    ask = partial(method.logits, models, images, 1)
+    ask: Callable[[], Tensor] = partial(method.logits, models, images, 1)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         ask = torch.compile(ask, dynamic=False)
@@ -87,7 +87,7 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
 
 def median_seconds(work: Callable[[], Tensor], repeats: int, device: torch.device) -> float:
     """The median time of some work, after two rounds to get warm."""
-    times: list[Any] = []
+    times: list[float] = []
     for _ in range(repeats + 2):
         began = time.perf_counter()
         work()

@@ -25,7 +25,7 @@ Sets = tuple[ImageSet, ImageSet]
 DATA: dict[str, Callable[[Path | None], Sets]] = {
     "cifar10": load_cifar10,
     "cifar100": load_cifar100,
-    "procedural10": lambda _: procedural(10, train=320, test=200),
+    "procedural10": lambda _: procedural(10, train=400, test=200),
     "procedural100": lambda _: procedural(100, train=400, test=200),
     "digits": lambda _: load_digits(),
 }

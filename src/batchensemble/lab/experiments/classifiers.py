@@ -1,0 +1,94 @@
+"""What the image experiments share: the paper's networks and methods at every scale, and grids of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from batchensemble.lab.experiments.experiment import Grid, Row
+from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Method, Naive
+from batchensemble.lab.records import SCALES, Published, Scale
+from batchensemble.lab.studies.classification import Settings
+from batchensemble.lab.studies.recipe import Recipe
+
+BASE: Mapping[Scale, Recipe] = {
+    "paper": Recipe(),
+    "small": Recipe(depth=14, width=1, share=0.2, epochs=6, batch=64, precision="fp32"),
+    "smoke": Recipe(data="procedural10", depth=14, width=1, epochs=2, batch=32, precision="fp32"),
+}
+"""A single network on ten classes: the paper's ResNet-32x4, and what a CPU trains in minutes and in seconds."""
+
+TEN: Mapping[Scale, str] = {"paper": "CIFAR-10", "small": "CIFAR-10", "smoke": "Procedural-10"}
+HUNDRED: Mapping[Scale, str] = {"paper": "CIFAR-100", "small": "CIFAR-100", "smoke": "Procedural-100"}
+
+SINGLE = "Single"
+DROPOUT = "MC-dropout"
+BATCH = "BatchEnsemble"
+NAIVE = "Naive ensemble"
+MEAN = "BatchEnsemble, decay of the mean weight"
+LARGE = "BatchEnsemble, batch four times as large"
+REPEATED = "BatchEnsemble, repeated batch"
+BOTH = "BatchEnsemble + dropout"
+NAIVE_SMALL = "Naive ensemble of small networks"
+
+
+def longer(base: Recipe, method: Method) -> Recipe:
+    """Half as long again, as the paper trains BatchEnsemble and dropout."""
+    return replace(base, method=method, epochs=base.epochs * 3 // 2)
+
+
+RECIPES: Mapping[str, Callable[[Recipe], Recipe]] = {
+    SINGLE: lambda base: base,
+    DROPOUT: lambda base: longer(base, Dropout()),
+    BATCH: lambda base: longer(base, BatchEnsemble()),
+    NAIVE: lambda base: replace(base, method=Naive()),
+    MEAN: lambda base: longer(base, BatchEnsemble(decay="mean")),
+    LARGE: lambda base: replace(base, method=BatchEnsemble(), batch=4 * base.batch),
+    REPEATED: lambda base: replace(
+        base,  # as the authors' released code trains
+        method=BatchEnsemble(rows="repeated", init="normal", fast_lr_scale=0.5),
+        schedule="released",
+        weight_decay=4e-4,
+    ),
+    BOTH: lambda base: longer(base, BatchEnsemble(dropout=0.1)),
+    NAIVE_SMALL: lambda base: replace(base, method=Naive(), depth={32: 14, 14: 8}[base.depth]),
+}
+"""How the paper trains each method, as a change of how it trains a single network."""
+
+
+def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
+    """A method's recipe at a scale, on the named data and a share of it."""
+    base = BASE[scale]
+    return RECIPES[name](replace(base, data=data.lower().replace("-", ""), share=share * base.share))
+
+
+def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
+    """A method on some data, and what is measured of it (see `Settings`)."""
+    return Row({"method": name, "data": data}, Settings(recipe(name, scale, data), **test).settings())
+
+
+def methods(
+    *names: str, data: tuple[Mapping[Scale, str], ...] = (TEN,), single_seeds: int = 1, **test: Any
+) -> dict[Scale, Grid]:
+    """Grids of methods on data at every scale; `single_seeds` of the single network, which naive members are."""
+    return {
+        scale: Grid(
+            tuple(
+                replace(row(name, scale, images[scale], **test), seeds=_seeds(name, single_seeds))
+                for images in data
+                for name in names
+            )
+        )
+        for scale in SCALES
+    }
+
+
+def _seeds(name: str, single_seeds: int) -> tuple[int, ...] | None:
+    return tuple(range(single_seeds)) if name == SINGLE else None
+
+
+def published(metric: str, data: str, **numbers: float) -> tuple[Published, ...]:
+    """The paper's percentages for one data set, by method: keywords are the names above in small letters."""
+    names = {"single": SINGLE, "dropout": DROPOUT, "batch": BATCH, "naive": NAIVE, "naive_small": NAIVE_SMALL}
+    return tuple(
+        Published({"method": names[key], "data": data}, metric, round(value / 100, 6)) for key, value in numbers.items()
+    )

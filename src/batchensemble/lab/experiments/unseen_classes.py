@@ -1,0 +1,13 @@
+"""Entropy on classes that the networks know and on classes that they have never seen."""
+
+from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, SINGLE, methods
+from batchensemble.lab.experiments.experiment import Experiment
+from batchensemble.lab.studies.classification import CLASSIFICATION
+
+UNSEEN_CLASSES = Experiment(
+    id="cifar-unseen",
+    item="Figure: histogram of the predictive entropy, CIFAR-10 (known) and CIFAR-100 (unknown)",
+    claim="A single network is too sure of classes it has never seen; ensembles of both kinds are less so.",
+    study=CLASSIFICATION,
+    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, test="unseen"),
+)
