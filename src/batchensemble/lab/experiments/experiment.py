@@ -1,15 +1,13 @@
 """What an experiment is: a value that says what to run, what to draw, and what the paper found."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from batchensemble.lab.records import Published, Result, Run, Scale
-from batchensemble.lab.store import Store
+from batchensemble.lab.records import Published, Record, Run, Scale
+from batchensemble.lab.report.evidence import Evidence, Place
+from batchensemble.lab.report.views.view import View
 from batchensemble.lab.studies.study import Study
-
-Show = Callable[[Sequence[Result], Sequence[Published]], Any]
-"""What the report draws: results of one scale and the paper's numbers in, one table or figure out."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Experiment:
     claim: str
     study: Study
     scales: Mapping[Scale, Grid]
-    show: tuple[Show, ...] = ()
+    show: tuple[View, ...] = ()
     published: tuple[Published, ...] = ()
 
     def cases(self, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Case, ...]:
@@ -76,8 +74,17 @@ class Experiment:
             for seed in seeds or row.seeds or grid.seeds
         )
 
-    def results(self, store: Store, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Result, ...]:
-        """The records that are there for a scale, in their places."""
-        return tuple(
-            Result(case.labels, store.get(case.run)) for case in self.cases(scale, seeds) if store.has(case.run)
-        )
+    def evidence(self, records: Iterable[Record], scale: Scale, seeds: Sequence[int] | None = None) -> Evidence:
+        """What `records` have to show at a scale: every run of the grid, and further seeds that are there."""
+        cases = {case.run: case for case in self.cases(scale, seeds)}
+        there = {record.run: record for record in records}
+        asked = [Place(case.labels, run.seed, there.get(run)) for run, case in cases.items()]
+        labels = {_kind(run): case.labels for run, case in cases.items()}
+        others = [record for run, record in there.items() if run not in cases and _kind(run) in labels]
+        further = [Place(labels[_kind(record.run)], record.run.seed, record) for record in others]
+        return Evidence(self.id, scale, (*asked, *further), self.published)
+
+
+def _kind(run: Run) -> str:
+    """What runs of different seeds have in common."""
+    return replace(run, seed=0).key

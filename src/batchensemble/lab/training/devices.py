@@ -45,6 +45,11 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
     return fabric
 
 
+def is_one_of_several(devices: int = 1) -> bool:
+    """Whether this process trains together with others, or will, when `devices` are asked for."""
+    return devices > 1 or int(os.environ.get("WORLD_SIZE", 1)) > 1
+
+
 def _kind(device: str, devices: int) -> str:
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be auto, cpu or cuda; got {device!r}")

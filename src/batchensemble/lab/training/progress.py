@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
@@ -58,7 +59,7 @@ class Bars:
 
 
 @contextmanager
-def bars() -> Iterator[Bars]:
+def bars(console: Console) -> Iterator[Bars]:
     """Progress bars on the terminal while the block runs."""
     columns = (
         TextColumn("{task.description}"),
@@ -69,5 +70,5 @@ def bars() -> Iterator[Bars]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with RichProgress(*columns) as live:
+    with RichProgress(*columns, console=console, transient=True) as live:
         yield Bars(live)

@@ -1,0 +1,193 @@
+"""The command line: batchensemble demo | list | run | report | data."""
+
+import difflib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from batchensemble.lab.experiments import EXPERIMENTS, Experiment
+from batchensemble.lab.experiments.digits import DIGITS
+from batchensemble.lab.files import Busy
+from batchensemble.lab.records import SCALES, Scale
+from batchensemble.lab.report import Figure, NotMeasured
+from batchensemble.lab.store import CorruptRecord, Store
+from batchensemble.lab.studies.perform import perform
+from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.devices import is_one_of_several, start_fabric
+from batchensemble.lab.training.fit import Diverged
+from batchensemble.lab.training.progress import Bars, Silent, bars
+
+app = typer.Typer(
+    help="Ensembles that cost one network, and the laboratory that reproduces the paper.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
+ScaleOption = Annotated[Scale, typer.Option(help="Seconds on a CPU, minutes, or the published setting.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets; by default a cache.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of the records.")]
+WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+DevicesOption = Annotated[int, typer.Option(help="How many train together; `torchrun` works as well.")]
+SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments' own, as 0,1,2.")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is at.")]
+
+
+@app.command("list")
+def list_(results: ResultsOption = Path("results")) -> None:
+    """Show the experiments, and how many of their runs are recorded."""
+    store = Store(results)
+    table = Table("id", "the paper's item", *SCALES, box=None, pad_edge=False)
+    for experiment in EXPERIMENTS.values():
+        table.add_row(experiment.id, experiment.item, *(_count(experiment, scale, store) for scale in SCALES))
+    console.print(table)
+    console.print(f"\nRuns recorded in {results}, of all. Start with: batchensemble run all --scale smoke", style="dim")
+
+
+@app.command()
+def run(
+    ids: Ids,
+    scale: ScaleOption = "smoke",
+    data: DataOption = None,
+    results: ResultsOption = Path("results"),
+    work: WorkOption = Path("runs"),
+    device: DeviceOption = "auto",
+    devices: DevicesOption = 1,
+    seeds: SeedsOption = "",
+    wait: WaitOption = False,
+) -> None:
+    """Run experiments: what is recorded is not run again, what was interrupted goes on."""
+    experiments = _experiments(ids)
+    chosen = _seeds(seeds)
+    context, store = Context(_existing(data), work, device, devices), Store(results)
+    with _plain_errors():
+        _perform(experiments, scale, chosen, store, context, wait)
+        for experiment in experiments:
+            _print(experiment, scale, store, chosen)
+
+
+@app.command()
+def data(
+    names: Annotated[list[str], typer.Argument(help="cifar10, cifar100", show_default=False)],
+    data: DataOption = None,
+) -> None:
+    """Download data sets, with checksums, to where experiments look for them."""
+    from batchensemble.lab.studies.images import load_images
+
+    with _plain_errors():
+        for name in names:
+            train, test = load_images(name, data)
+            console.print(f"{name}: {len(train):,} training and {len(test):,} test images of {train.classes} classes")
+
+
+@app.command()
+def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) -> None:
+    """Train every method on handwritten digits, side by side, in a minute or two."""
+    with _plain_errors(), tempfile.TemporaryDirectory() as fresh:
+        store = Store(work / "results")
+        for case in DIGITS.cases("smoke"):
+            store.path(case.run).unlink(missing_ok=True)  # a demo is seen at work
+        _perform([DIGITS], "smoke", None, store, Context(None, Path(fresh), device), wait=False)
+        _print(DIGITS, "smoke", store, None)
+
+
+def _perform(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    seeds: Sequence[int] | None,
+    store: Store,
+    context: Context,
+    wait: bool,
+) -> None:
+    """Does every run of the experiments once, with a bar for all and bars for what is in hand."""
+    todo = {case.run: experiment.study for experiment in experiments for case in experiment.cases(scale, seeds)}
+    with _progress(context) as progress:
+        progress.start("runs", len(todo))
+        for run, study in todo.items():
+            perform(study, run, store, replace(context, progress=progress), wait=wait)
+            progress.advance()
+        progress.end()
+
+
+@contextmanager
+def _progress(context: Context) -> Iterator[Bars | Silent]:
+    """Bars, in one process of several only."""
+    first = not is_one_of_several(context.devices) or start_fabric(context.device, context.devices).is_global_zero
+    console.quiet = not first
+    with bars(console) if first else nullcontext(Silent()) as progress:
+        yield progress
+
+
+def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None) -> None:
+    """The tables and checked claims of an experiment; figures are for the report."""
+    records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
+    evidence = experiment.evidence(records, scale, seeds)
+    console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
+    console.print(experiment.claim, style="dim", highlight=False)
+    for view in experiment.show:
+        try:
+            shown = view(evidence)
+        except NotMeasured as reason:
+            console.print(f"{reason}", style="yellow")
+            continue
+        if not isinstance(shown, Figure):
+            console.print(Markdown(shown.markdown()))
+
+
+def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
+    if scale not in experiment.scales:
+        return ""
+    cases = experiment.cases(scale)
+    return f"{sum(store.has(case.run) for case in cases)}/{len(cases)}"
+
+
+def _experiments(ids: Sequence[str]) -> list[Experiment]:
+    if "all" in ids:
+        return list(EXPERIMENTS.values())
+    for name in ids:
+        if name not in EXPERIMENTS:
+            near = difflib.get_close_matches(name, EXPERIMENTS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(EXPERIMENTS)}."
+            raise typer.BadParameter(f"no experiment is called {name!r}: {hint}", param_hint="ID")
+    return [EXPERIMENTS[name] for name in dict.fromkeys(ids)]
+
+
+def _existing(folder: Path | None) -> Path | None:
+    if folder is not None and not folder.is_dir():
+        raise typer.BadParameter(f"{folder} is not a folder.", param_hint="--data")
+    return folder
+
+
+def _seeds(text: str) -> list[int] | None:
+    try:
+        return [int(part) for part in text.split(",")] if text else None
+    except ValueError:
+        raise typer.BadParameter(f"expected numbers as 0,1,2; got {text!r}.", param_hint="--seeds") from None
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What a user can mend is said in one line, without a traceback (`BATCHENSEMBLE_TRACEBACK=1` shows it)."""
+    try:
+        yield
+    except (Busy, CorruptRecord, Diverged, OSError, ValueError) as error:
+        if os.environ.get("BATCHENSEMBLE_TRACEBACK"):
+            raise
+        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+
+
+if __name__ == "__main__":
+    app()

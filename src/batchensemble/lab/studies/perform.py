@@ -1,0 +1,26 @@
+"""Runs to records: what is there is not run again, by this process or by another."""
+
+from batchensemble.lab.files import locked
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.store import Store
+from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.training.devices import is_one_of_several, start_fabric
+
+
+def perform(study: Study, run: Run, store: Store, context: Context, *, wait: bool = False) -> Record:
+    """The record of a run, from the store or from doing it; with several devices all their processes call this.
+
+    Raises:
+        Busy: another process is at this run, and `wait` is false.
+    """
+    if not is_one_of_several(context.devices):
+        return store.obtain(run, lambda: study.run(run, context), wait=wait)
+    fabric = start_fabric(context.device, context.devices)
+    if not fabric.broadcast(store.has(run)):
+        if fabric.is_global_zero:
+            with locked(store.path(run), wait=wait):
+                store.put(study.run(run, context))
+        else:
+            study.run(run, context)
+    fabric.barrier()
+    return store.get(run)
