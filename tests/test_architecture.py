@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -31,15 +32,14 @@ LAB: dict[str, set[str]] = {
     "lab.report": {"lab.records"},
     "lab.experiments": {"lab.studies", "lab.report", "lab.records"},
 }
-FOUNDATION = {
-    "",
-    "lab.files",
-}  # every room of the laboratory may stand on the library's front door and on whole files
-ROOMS = LIBRARY | {room: allowed | FOUNDATION | set(LIBRARY) for room, allowed in LAB.items()}
-ROOMS["lab.files"] = set()
-ROOMS["cli"] = set(ROOMS)  # the front door knows every room
-ONE_ROOM = dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")  # records and where they lie
-DOORS = {"", "lab"}  # the two __init__ files that only hand out names
+FRONT_DOOR = "batchensemble"
+FOUNDATION = {FRONT_DOOR, "lab.files", *LIBRARY}  # what every room of the laboratory may stand on
+ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()} | {"lab.files": set()}
+ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
+# Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
+ONE_ROOM = {"convert": "ensemble", "axis": "ensemble", "summary": "diagnose", "verify": "diagnose"}
+ONE_ROOM |= dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")
+DOORS = {FRONT_DOOR, "lab"}  # the two __init__ files that only hand out names
 HEAVY = (
     "matplotlib",
     "sklearn",
@@ -54,9 +54,11 @@ HEAVY = (
 
 
 def room_of(module: str) -> str:
-    """The room of a dotted name: batchensemble.lab.data.text is in lab.data, batchensemble.nn.route in nn."""
+    """The room of a dotted name: batchensemble.lab.data.text is in lab.data, batchensemble.Prediction at the door."""
     parts = module.split(".")[1:]
-    name = ".".join(parts[:2] if parts[:1] == ["lab"] else parts[:1])
+    if not parts or not any((PACKAGE / f"{parts[0]}{end}").exists() for end in ("", ".py")):
+        return FRONT_DOOR
+    name = ".".join(parts[:2] if parts[0] == "lab" else parts[:1])
     return ONE_ROOM.get(name, name)
 
 
@@ -65,11 +67,11 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> Iterator[str]:
+def imported(path: Path, source: str | None = None) -> Iterator[str]:
     """Dotted names of ours that a file imports, also inside functions and under TYPE_CHECKING."""
     package = module_of(path).split(".")
     package = package if path.name == "__init__.py" else package[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(source or path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "batchensemble")
         elif isinstance(node, ast.ImportFrom):
@@ -79,19 +81,13 @@ def imported(path: Path) -> Iterator[str]:
                 yield from (f"{target}.{alias.name}" for alias in node.names)
 
 
-def test_the_reader_of_imports_sees_all_forms(tmp_path, monkeypatch) -> None:
-    room = tmp_path / "batchensemble" / "lab" / "studies"
-    room.mkdir(parents=True)
-    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path / "batchensemble")
-    file = room / "cost.py"
-    file.write_text(
-        "import torch, batchensemble.nn\nfrom batchensemble import files\n"
-        "def f():\n from ..records import Run\n from . import lifelong\n from ...metrics.shift import x\n"
+def test_the_reader_of_imports_sees_all_forms() -> None:
+    source = (
+        "import torch, batchensemble.nn\nfrom batchensemble import files, Prediction\n"
+        "def f():\n from ..records import Run\n from . import scores\n from ...metrics.shift import x\n"
     )
-    names = list(imported(file))
-    assert [room_of(name) for name in names] == [
-        "nn", "files", "lab.records", "lab.studies", "metrics"
-    ]  # fmt: skip
+    rooms = [room_of(name) for name in imported(PACKAGE / "lab" / "studies" / "new.py", source)]
+    assert rooms == ["nn", "files", FRONT_DOOR, "lab.records", "lab.studies", "metrics"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -104,10 +100,17 @@ def test_who_imports_whom(path: Path) -> None:
     assert not foreign, f"{here} may import {sorted(ROOMS[here])}, not {sorted(foreign)}"
 
 
+def test_no_two_files_import_each_other() -> None:
+    modules = {module_of(path): path for path in FILES if path.name != "__init__.py"}
+    graph = {}
+    for module, path in modules.items():
+        parents = {name.rpartition(".")[0] for name in imported(path)}
+        graph[module] = (parents | set(imported(path))) & modules.keys()
+    assert len(list(TopologicalSorter(graph).static_order())) == len(modules)  # a circle raises CycleError
+
+
 def test_the_front_door_opens_no_laboratory() -> None:
-    assert not [
-        name for name in imported(PACKAGE / "__init__.py") if room_of(name).startswith(("lab", "cli"))
-    ]
+    assert not [name for name in imported(PACKAGE / "__init__.py") if room_of(name).startswith(("lab", "cli"))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -127,9 +130,7 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def run(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_opening_the_library_brings_no_heavy_package() -> None:
@@ -139,7 +140,5 @@ def test_opening_the_library_brings_no_heavy_package() -> None:
 
 
 def test_opening_the_library_takes_little_more_than_opening_torch() -> None:
-    clock = (
-        "import time, torch; t = time.perf_counter(); import batchensemble; print(time.perf_counter() - t)"
-    )
+    clock = "import time, torch; t = time.perf_counter(); import batchensemble; print(time.perf_counter() - t)"
     assert min(float(run(clock)) for _ in range(2)) < 0.5
