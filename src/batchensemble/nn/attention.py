@@ -71,12 +71,10 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
     def _plain_projections(self) -> list[nn.Linear]:
         if self.in_proj_weight is not None:
             weights: Any = self.in_proj_weight.chunk(3)
-            trains = self.in_proj_weight.requires_grad
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-            trains = self.q_proj_weight.requires_grad
         biases: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        return [linear_of(weight, bias, trains) for weight, bias in zip(weights, biases, strict=True)]
+        return [linear_of(weight, bias) for weight, bias in zip(weights, biases, strict=True)]
 
     def forward(
         self,
@@ -165,6 +163,7 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
                 module._parameters[f"{name}_weight"] = linear.weight
         if linears[0].bias is not None:
             put(module, "in_proj_bias", torch.cat([linear.bias for linear in linears]))
+            module.in_proj_bias.requires_grad_(linears[0].bias.requires_grad)
         module._modules["out_proj"] = self.out_proj.plain(pick)  # type: ignore[operator]
         return module
 

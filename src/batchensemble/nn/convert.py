@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent
 from batchensemble.nn.init import Init, parse_init
@@ -72,7 +72,7 @@ def convert_(
     selection = Selection(net, include, exclude, fan_out)
     swaps: dict[nn.Module, nn.Module] = {}
     left: dict[str, str] = {}
-    for name, module in selection.candidates(_is_whole):
+    for name, module in selection.candidates(_is_layer, _is_whole):
         target, reason = _target(module, norm)
         reason = reason or selection.refusal(name, module)
         if reason:
@@ -118,27 +118,45 @@ def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
         return layers.Conv1D, ""
     for kind, target in _LAYERS.items():
         if isinstance(module, kind):
-            if type(module).forward is not kind.forward:
+            if _computes_otherwise(module, kind):
                 return None, f"{type(module).__name__} has a forward of its own"
             return target, _unfit(module) or _norm_refusal(target, module, norm_mode)
     return None, f"there is no rank-one form of {type(module).__name__}"
 
 
+def _computes_otherwise(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """A subclass, or one object, that replaced what torch's layer does."""
+    steps = [name for name in ("forward", "_conv_forward") if hasattr(kind, name)]
+    return any(getattr(type(module), name) is not getattr(kind, name) or name in vars(module) for name in steps)
+
+
 def _unfit(module: nn.Module) -> str:
-    parameters = list(module.parameters())
-    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in parameters):
+    tensors = [*module.parameters(), *module.buffers()]
+    if any(isinstance(t, nn.parameter.UninitializedParameter | nn.parameter.UninitializedBuffer) for t in tensors):
         return "its weights do not exist yet: run a batch through the network first"
-    if nn.utils.parametrize.is_parametrized(module) or getattr(module, "weight", None) is not (
-        module._parameters.get("weight")
-    ):
+    if any(_is_computed(part) for part in module.modules()):
         return "its weight is computed from other parameters"
     return ""
+
+
+def _is_computed(module: nn.Module) -> bool:
+    """Parametrised, pruned, or under torch's older weight and spectral norms."""
+    names = getattr(module, "_flat_weights_names", ("weight", "bias", "in_proj_weight", "in_proj_bias"))
+    tensors = {name: getattr(module, name, None) for name in names}
+    return nn.utils.parametrize.is_parametrized(module) or any(
+        isinstance(tensor, Tensor) and tensor is not module._parameters.get(name) for name, tensor in tensors.items()
+    )
 
 
 def _norm_refusal(target: Any, module: nn.Module, norm_mode: str) -> str:
     if not issubclass(target, _NORMS):
         return ""
     return "norm='shared'" if norm_mode == "shared" else ""
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """Kinds that have a member form, with or without parameters (a norm may have statistics only)."""
+    return isinstance(module, tuple(_LAYERS))
 
 
 def _is_whole(module: nn.Module) -> bool:

@@ -53,10 +53,10 @@ class Embedding(MemberModule, nn.Embedding):
         """S of new members."""
         return {"s": draw_fast(self.weight, count, 1, self.weight.shape[1], self.init, "s", generator)}
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """`ids (rows, ...) -> (rows, ..., embedding_dim)`."""
-        rows = rows_of(self, ids)
-        y = super().forward(ids)
+    def forward(self, input: Tensor) -> Tensor:
+        """`(rows, ...) -> (rows, ..., embedding_dim)`."""
+        rows = rows_of(self, input)
+        y = super().forward(input)
         return rows.affine(y, self.s, at=y.ndim - 1)
 
     def unstacked(self, pick: Pick) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from batchensemble.nn.route import Route, advance, current
 
@@ -22,9 +22,9 @@ class FanOut:
         route = current()
         if route is None or route.fan_out is None:
             return args, kwargs
-        repeated = repeat_rows((args, kwargs), route, any_multiple=True)
+        rows = _rows_inside((args, kwargs), route)
         advance(route.fanned())
-        return repeated  # type: ignore[no-any-return]
+        return repeat_rows((args, kwargs), route, rows)  # type: ignore[no-any-return]
 
 
 class Later:
@@ -35,23 +35,26 @@ class Later:
         route = current()
         if route is None or route.fan_out is not None or route.copies == 1:
             return args, kwargs
-        return repeat_rows((args, kwargs), route, any_multiple=False)  # type: ignore[no-any-return]
+        return repeat_rows((args, kwargs), route, route.count // route.copies)  # type: ignore[no-any-return]
 
 
-def repeat_rows(tree: Any, route: Route, any_multiple: bool) -> Any:
-    """Every tensor with the rows of one copy, once per copy, member-major."""
-    count = route.count if route.fan_out is not None else route.count // route.copies
+def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
+    """Every tensor with `rows` rows, once per copy, member-major."""
     axis, copies = route.axis, route.copies
 
     def repeat(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor) or leaf.ndim <= axis or copies == 1:
-            return leaf
-        rows = leaf.shape[axis]
-        if rows == count or (any_multiple and rows > count and rows % count == 0 and leaf.is_floating_point()):
-            return torch.cat([leaf] * copies, axis)
-        return leaf
+        has_rows = isinstance(leaf, Tensor) and leaf.ndim > axis and leaf.shape[axis] == rows
+        return torch.cat([leaf] * copies, axis) if has_rows and copies > 1 else leaf
 
     return tree_map(repeat, tree)
+
+
+def _rows_inside(tree: Any, route: Route) -> int:
+    """How many rows the batch has at the fan-out: as many as outside, or k for each (windows, frames)."""
+    sizes = [t.shape[route.axis] for t in tree_leaves(tree) if isinstance(t, Tensor) and t.ndim > route.axis]
+    if route.count == 0 or any(size == route.count for size in sizes):
+        return route.count
+    return next((size for size in sizes if size and size % route.count == 0), route.count)
 
 
 def install_(net: nn.Module, name: str) -> None:

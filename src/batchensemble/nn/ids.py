@@ -43,7 +43,7 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
             raise ValueError(
                 f"member must be one integer or one id for each of the {rows} rows, got shape {tuple(member.shape)}"
             )
-        ids: Tensor = _checked_ids(member.to(device), members)
+        ids: Tensor = _checked_ids(member.to(device, torch.long), members)  # uint8 would index as a mask
         return ids
     if not isinstance(member, torch.SymInt):
         member = _as_index(member)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 Init = Literal["sign", "normal", "ones", "first"] | str  # also "sign(0.9)": P(+1) = 0.9, "normal(0.1)": N(1, 0.1)
 
-_PATTERN = re.compile(r"(sign|normal|ones|first)(?:\(([0-9.]+)\))?")
+_PATTERN = re.compile(r"(sign|normal|ones|first)(?:\((\d+\.?\d*|\.\d+)\))?")
 _DEFAULTS = {"sign": 0.5, "normal": 0.5, "ones": 0.0, "first": 0.5}
 
 
@@ -24,7 +24,10 @@ def parse_init(init: Init) -> tuple[str, float]:
         raise ValueError(
             f"init must be 'sign', 'normal', 'ones' or 'first', with a number if you like ('sign(0.9)'), got {init!r}"
         )
-    return match[1], float(match[2]) if match[2] else _DEFAULTS[match[1]]
+    number = float(match[2]) if match[2] else _DEFAULTS[match[1]]
+    if match[1] == "sign" and number > 1:
+        raise ValueError(f"init={init!r}: the chance of +1 must lie in [0, 1]")
+    return match[1], number
 
 
 @torch.no_grad()

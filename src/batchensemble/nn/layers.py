@@ -102,6 +102,8 @@ class RankOne(MemberModule):
 
     def forward(self, input: Tensor, **options: Any) -> Tensor:
         """`input` with its members' rows folded into the batch axis; so is the result."""
+        if self.features_at == 1 and input.ndim != self.weight.ndim:
+            raise ValueError(f"members need a batch: expected {self.weight.ndim} axes, got shape {tuple(input.shape)}")
         rows = rows_of(self, input, self.rows_at)
         y = equation_5(self, input, rows, **options)
         return rows.affine(y, shift=self.bias, at=self.features_at % y.ndim)
@@ -151,12 +153,12 @@ class Linear(RankOne, nn.Linear):
         return F.linear(x, weight) if weight.ndim == 2 else _stacked_product(x, weight.transpose(1, 2))
 
 
-def linear_of(weight: Tensor, bias: Tensor | None, trains: bool) -> nn.Linear:
-    """A plain linear layer with copies of these values."""
+def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """A plain linear layer with copies of these values, trained where they are."""
     linear = nn.Linear(weight.shape[1], weight.shape[0], bias is not None, device="meta")
-    linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=trains)
+    linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=weight.requires_grad)
     if bias is not None:
-        linear.bias = nn.Parameter(bias.detach().clone(), requires_grad=trains)
+        linear.bias = nn.Parameter(bias.detach().clone(), requires_grad=bias.requires_grad)
     return linear
 
 

@@ -41,11 +41,11 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
 
     stacked = ("weight", "bias")
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """`(rows, ..., *normalized_shape)`, the same out."""
-        rows = rows_of(self, x)
-        y = F.layer_norm(x, self.normalized_shape, eps=self.eps)
-        return rows.affine(y, self.weight, self.bias, at=x.ndim - len(self.normalized_shape))
+        rows = rows_of(self, input)
+        y = F.layer_norm(input, self.normalized_shape, eps=self.eps)
+        return rows.affine(y, self.weight, self.bias, at=input.ndim - len(self.normalized_shape))
 
 
 class GroupNorm(MemberNorm, nn.GroupNorm):
@@ -53,10 +53,10 @@ class GroupNorm(MemberNorm, nn.GroupNorm):
 
     stacked = ("weight", "bias")
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)`, the same out."""
-        rows = rows_of(self, x, axis=0)
-        return rows.affine(F.group_norm(x, self.num_groups, eps=self.eps), self.weight, self.bias, at=1)
+        rows = rows_of(self, input, axis=0)
+        return rows.affine(F.group_norm(input, self.num_groups, eps=self.eps), self.weight, self.bias, at=1)
 
 
 class BatchNorm(MemberNorm):
@@ -98,7 +98,8 @@ class BatchNorm(MemberNorm):
         assert self.num_batches_tracked is not None
         seen = count > 0
         self.num_batches_tracked += seen
-        momentum = self.momentum or 1 / self.num_batches_tracked.clamp(min=1).unsqueeze(1)
+        mean_of_all = 1 / self.num_batches_tracked.clamp(min=1).unsqueeze(1)
+        momentum = mean_of_all if self.momentum is None else self.momentum
         step = (seen.unsqueeze(1) * momentum).to(self.running_mean.dtype)
         unbiased = var * (count / (count - 1).clamp(min=1)).unsqueeze(1)
         # where, not a product with zero: a member without rows has no mean, and NaN * 0 is NaN

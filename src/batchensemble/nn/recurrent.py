@@ -14,6 +14,13 @@ from batchensemble.nn.layers import Linear, check_count, linear_of
 from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import rows_of
 
+_HOOKS = (
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+)
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
 
@@ -55,6 +62,7 @@ class Recurrent(Converted):
 
     def _become(self, plain: Any, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
         self.members, self.plain_type, self.routed = check_count("members", members), type(plain), False
+        self.__dict__.update({name: vars(plain)[name].copy() for name in _HOOKS})
         self.train(plain.training)
         for name in (
             "input_size",
@@ -72,31 +80,30 @@ class Recurrent(Converted):
             kind, cell = name.split("_", 1)
             if kind == "weight":
                 inner = "ones" if parse_init(init)[0] == "first" and not cell.startswith("ih_l0") else init
-                linear = linear_of(
-                    getattr(plain, name),
-                    getattr(plain, f"bias_{cell}", None),
-                    getattr(plain, name).requires_grad,
-                )
+                linear = linear_of(getattr(plain, name), getattr(plain, f"bias_{cell}", None))
                 self.add_module(cell, Linear.ensembled(linear, members, rank, inner, generator))
         self._cell = (_bare(plain),)  # in a tuple: its empty weights are no parameters of ours
 
-    def forward(self, x: Tensor | PackedSequence, hx: Hidden = None) -> tuple[Any, Hidden]:
+    def forward(self, input: Tensor | PackedSequence, hx: Hidden = None) -> tuple[Any, Hidden]:
         """As torch's, on batches: `(rows, length, features)` with `batch_first`, else `(length, rows, features)`."""
-        if isinstance(x, PackedSequence):
-            return self._packed(x, hx)
-        if x.ndim != 3:
-            raise ValueError(f"members need a batch: the input must have 3 axes, got shape {tuple(x.shape)}")
-        return self._run(x, hx, None)
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
+        if input.ndim != 3:
+            raise ValueError(f"members need a batch: the input must have 3 axes, got shape {tuple(input.shape)}")
+        return self._run(input, hx, None)
+
+    def flatten_parameters(self) -> None:
+        """Nothing: members' weights are folded anew in every call. Networks call it before their recurrent layers."""
 
     def _packed(self, x: PackedSequence, hx: Hidden) -> tuple[PackedSequence, Hidden]:
         padded, lengths = pad_packed_sequence(x, batch_first=self.batch_first)
         y, hidden = self._run(padded, hx, lengths)
-        return pack_padded_sequence(y, lengths, self.batch_first, enforce_sorted=False), hidden
+        return _packed_like(y, lengths, x, axis=0 if self.batch_first else 1), hidden
 
     def _run(self, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         axis = 0 if self.batch_first else 1
         rows = rows_of(self, x, axis)
-        parts = rows.partition(x.shape[axis])
+        parts = rows.partition(x.shape[axis]) or [(0, slice(0, 0))]  # ids of no rows at all
         outputs, hiddens = [], []
         for member, mine in parts:
             y, hidden = self._member(member, _take(x, mine, axis), _take_hidden(hx, mine), _take_lengths(lengths, mine))
@@ -132,8 +139,11 @@ class Recurrent(Converted):
         """The plain recurrent layer of one member."""
         module = reborn(self._cell[0], self.plain_type, training=self.training)
         module.__dict__["_flat_weights"] = list(module._flat_weights)  # type: ignore[arg-type]
+        module.__dict__.update({name: vars(self)[name].copy() for name in _HOOKS})
         for name, tensor in zip(self._flat, self._folded(pick), strict=True):
-            setattr(module, name, nn.Parameter(tensor.detach().clone()))
+            kind, cell = name.split("_", 1)
+            trains = getattr(self._modules[cell], kind).requires_grad
+            setattr(module, name, nn.Parameter(tensor.detach().clone(), requires_grad=trains))
         return module
 
 
@@ -170,6 +180,14 @@ def _bare(plain: Any) -> nn.RNNBase:
         device="meta",
         **options,
     )
+
+
+def _packed_like(y: Tensor, lengths: Tensor, x: PackedSequence, axis: int) -> PackedSequence:
+    """`y` packed in the very order of `x`, as torch's layers do."""
+    if x.sorted_indices is not None:
+        y, lengths = y.index_select(axis, x.sorted_indices), lengths[x.sorted_indices.to(lengths.device)]
+    packed = pack_padded_sequence(y, lengths, batch_first=axis == 0)
+    return PackedSequence(packed.data, packed.batch_sizes, x.sorted_indices, x.unsorted_indices)
 
 
 def _take(x: Tensor, mine: slice | Tensor, axis: int) -> Tensor:

@@ -34,6 +34,10 @@ class Rows:
         """
         if scale is None and shift is None:
             return x
+        if at <= self.axis:
+            raise ValueError(
+                f"members need a batch: shape {tuple(x.shape)} has its features on axis {at}, no rows before"
+            )
         if self.owner is None and torch.compiler.is_exporting():
             return self._affine_row_by_row(x, scale, shift, at)
         y = self.split(x)

@@ -25,14 +25,17 @@ class Selection:
             self._names.setdefault(module, []).append(name)
         self._include, self._exclude = self._matcher("include", include), self._matcher("exclude", exclude)
         self._tied = _tied_modules(net)
-        self._before = self._modules_before(net, fan_out) if include is None else set()
+        before = self._modules_before(fan_out)
+        self._before = before if include is None else set()
 
     def names(self) -> Iterator[tuple[str, nn.Module]]:
         """Every module with the first of its names."""
         return ((names[0], module) for module, names in self._names.items())
 
-    def candidates(self, is_whole: Callable[[nn.Module], bool]) -> Iterator[tuple[str, nn.Module]]:
-        """Modules with parameters of their own; nothing inside one that is converted as a whole."""
+    def candidates(
+        self, is_layer: Callable[[nn.Module], bool], is_whole: Callable[[nn.Module], bool]
+    ) -> Iterator[tuple[str, nn.Module]]:
+        """Layers, and modules with parameters of their own; nothing inside one that is converted as a whole."""
         inside: set[nn.Module] = set()
         for name, module in self.names():
             if module in inside:
@@ -40,7 +43,7 @@ class Selection:
             if is_whole(module):
                 inside.update(module.modules())
                 yield name, module
-            elif any(True for _ in module.parameters(recurse=False)):
+            elif is_layer(module) or any(True for _ in module.parameters(recurse=False)):
                 yield name, module
 
     def refusal(self, name: str, module: nn.Module) -> str:
@@ -71,7 +74,7 @@ class Selection:
                 raise ValueError(f"{argument}={pattern!r} matches no module of the network")
         return lambda name, _module: any(_covers(pattern, name) for pattern in patterns)
 
-    def _modules_before(self, net: nn.Module, fan_out: str | None) -> set[nn.Module]:
+    def _modules_before(self, fan_out: str | None) -> set[nn.Module]:
         if fan_out is None:
             return set()
         names = [names[0] for names in self._names.values()]
