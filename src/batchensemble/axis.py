@@ -33,9 +33,18 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, list | tuple):
         return type(tree)([map_tensors(function, value) for value in tree])
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        fields = {f.name: map_tensors(function, getattr(tree, f.name)) for f in dataclasses.fields(tree)}
-        return dataclasses.replace(tree, **fields)
+        return _replaced(tree, {f.name: map_tensors(function, getattr(tree, f.name)) for f in dataclasses.fields(tree)})
     return tree
+
+
+def _replaced(tree: Any, values: dict[Any, Any]) -> Any:
+    """A dataclass with these values in its fields, those that its constructor does not take included."""
+    fields = dataclasses.fields(tree)
+    twin = dataclasses.replace(tree, **{f.name: values[f.name] for f in fields if f.init})
+    for field in fields:
+        if not field.init:
+            object.__setattr__(twin, field.name, values[field.name])
+    return twin
 
 
 def tensors(tree: Any) -> list[Tensor]:
@@ -203,7 +212,7 @@ class Field:
             return type(output)(*[value if name == self.key else old for name, old in _items(output).items()])
         if isinstance(output, list | tuple):
             return type(output)([value if i == self.key else old for i, old in enumerate(output)])
-        return dataclasses.replace(output, **{str(self.key): value})
+        return _replaced(output, _items(output) | {self.key: value})
 
 
 def _items(output: Any) -> dict[Any, Any]:

@@ -1,5 +1,6 @@
 """The two ways to an ensemble: convert a network, or load a file."""
 
+import inspect
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from batchensemble import files
+from batchensemble.axis import Edge, with_member
 from batchensemble.ensemble import Ensemble, Settings
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init
@@ -31,7 +33,7 @@ def convert(
     output: str | None = None,
     fan_out: str | None = None,
     batch_dim: int = 0,
-    shared_inputs: Iterable[str] = (),
+    shared_inputs: str | Iterable[str] = (),
     copy: bool = True,
     generator: torch.Generator | None = None,
 ) -> Ensemble:
@@ -69,7 +71,9 @@ def convert(
     check_combine(combine)
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
-    settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, tuple(shared_inputs))
+    shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
+    Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # refuses before anything is changed
+    settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
         deepcopy(net) if copy else net,
         members,

@@ -3,7 +3,8 @@
 import copy
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +39,18 @@ class Settings:
     shared_inputs: tuple[str, ...] = ()
 
 
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; afterwards every module is in the mode that it was in."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
 class Ensemble(nn.Module):
     """Members that share one network. Made by `convert`, or read by `load`.
 
@@ -56,7 +69,7 @@ class Ensemble(nn.Module):
         self.net, self.settings, self.conversion = net, settings, conversion
         if settings.fan_out is not None:
             fans.install_(net, settings.fan_out)
-        self.train(net.training)
+        self.training = net.training  # and not train(): a layer that was frozen in eval stays so
         self._count = member_modules(net)[0][1].members
         self._warned = False
         self._sign()
@@ -127,13 +140,8 @@ class Ensemble(nn.Module):
         size = max(1, rows) if batch_size is None else batch_size
         if size < 1:
             raise ValueError(f"batch_size must be positive, got {batch_size}")
-        mode = self.training
-        self.eval()
-        try:
-            with torch.no_grad():
-                outputs = [self._piece(rows, start, size, args, kwargs) for start in range(0, max(1, rows), size)]
-        finally:
-            self.train(mode)
+        with evaluating(self), torch.no_grad():
+            outputs = [self._piece(rows, start, size, args, kwargs) for start in range(0, max(1, rows), size)]
         return Prediction(torch.cat(outputs, 1), self.settings.combine, self.class_axis(outputs[0].ndim - 1))
 
     def _piece(self, rows: int, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:

@@ -53,12 +53,21 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
     if _KEY not in metadata:
         raise ValueError(f"{path} is a safetensors file, but was not written by batchensemble")
-    header = json.loads(metadata[_KEY])
-    if header["format"] != FORMAT:
-        raise ValueError(f"{path} has format {header['format']}, this version reads {FORMAT}")
+    header = _header(path, metadata[_KEY])
     if header["kind"] != kind:
         raise ValueError(f"{path} holds one {header['kind']}, expected one {kind}")
     return tensors, header
+
+
+def _header(path: Path, text: str) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+        version, _ = header["format"], header["kind"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is damaged: its header is not one of ours ({error!r})") from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this version reads {FORMAT}")
+    return header  # type: ignore[no-any-return]
 
 
 def check_fit(path: str | Path, found: dict[str, Tensor], expected: dict[str, torch.Size]) -> None:

@@ -19,7 +19,7 @@ class Summary:
         left: every other layer that has parameters, and why it is plain.
         parameters: of the whole ensemble.
         network: of one plain network.
-        preserved: whether every member still is the network that was converted (r = s = 1).
+        preserved: whether every member still is the network that was converted (r = s = 1, the same biases).
     """
 
     members: int
@@ -82,12 +82,11 @@ def summary(model: Ensemble) -> Summary:
 
 
 def _preserved(model: Ensemble) -> bool:
-    """Every fast matrix is all ones."""
+    """Every fast matrix is all ones, and what else members have is the same for all."""
     return all(
-        _is_one(tensor, name)
+        _is_one(tensor, name) if name in ("r", "s") else bool((tensor == tensor[:1]).all())
         for _, module in member_modules(model.net)
         for name, tensor in module.stacked_tensors()
-        if name in ("r", "s")
     )
 
 
