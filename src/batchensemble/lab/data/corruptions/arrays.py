@@ -13,6 +13,9 @@ Randoms = Sequence[np.random.Generator]
 Corruption = Callable[[Floats, int, Randoms], Floats]
 """`(images, severity 1 to 5, generators)` to corrupted images, which the caller clips to `[0, 1]`."""
 
+Places = NDArray[np.intp]
+"""Rows or columns, in whole pixels."""
+
 SIZE = 32
 
 
@@ -34,6 +37,15 @@ def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", tr
     return blurred
 
 
+def pixels(images: Floats, rows: Places, columns: Places) -> Floats:
+    """The pixels of each image `(N, H, W, C)` at its own whole places, which broadcast to `(N, H', W')`."""
+    count, height, width, channels = images.shape
+    image = np.arange(count)[:, None, None]
+    # one flat index: several times faster than images[image, rows, columns]
+    found: Floats = images.reshape(-1, channels).take((image * height + rows) * width + columns, axis=0)
+    return found
+
+
 def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirror", "reflect"]) -> Floats:
     """Values between pixels, linearly: `images (N, H, W, C)` at places `(N, H', W')`.
 
@@ -45,17 +57,17 @@ def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirro
     """
     top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)
     down, right = (rows - top)[..., None], (columns - left)[..., None]
-    image = np.arange(len(images))[:, None, None]
 
-    def pixel(row: NDArray[np.intp], column: NDArray[np.intp]) -> Floats:
-        return images[image, folded(row, images.shape[1], border), folded(column, images.shape[2], border)]
+    def pixel(row: Places, column: Places) -> Floats:
+        height, width = images.shape[1:3]
+        return pixels(images, folded(row, height, border), folded(column, width, border))
 
     upper = pixel(top, left) * (1 - right) + pixel(top, left + 1) * right
     lower = pixel(top + 1, left) * (1 - right) + pixel(top + 1, left + 1) * right
     return upper * (1 - down) + lower * down
 
 
-def folded(places: NDArray[np.intp], size: int, border: Literal["mirror", "reflect"]) -> NDArray[np.intp]:
+def folded(places: Places, size: int, border: Literal["mirror", "reflect"]) -> Places:
     """Places outside `[0, size)` brought back by reflection at the border."""
     edge = 1 if border == "reflect" else 0
     period = 2 * (size - 1 + edge)

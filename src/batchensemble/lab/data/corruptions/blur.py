@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .arrays import SIZE, Floats, Randoms, smooth, uniforms, zoomed
+from .arrays import SIZE, Floats, Randoms, pixels, smooth, uniforms, zoomed
 
 
 def gaussian_blur(x: Floats, severity: int, _: Randoms) -> Floats:
@@ -21,10 +21,10 @@ def glass_blur(x: Floats, severity: int, randoms: Randoms) -> Floats:
     sigma, walks = ((0.05, 1), (0.25, 1), (0.4, 1), (0.25, 2), (0.4, 2))[severity - 1]
     steps = np.stack([random.integers(-1, 1, (walks, 2, SIZE, SIZE)) for random in randoms])
     steps[..., :2, :] = steps[..., :2] = 0
-    place, image = np.arange(SIZE), np.arange(len(x))[:, None, None]
+    place = np.arange(SIZE)
     x = np.floor(smooth(x, sigma) * 255) / 255
     for walk in range(walks):
-        x = x[image, place[:, None] + steps[:, walk, 0], place + steps[:, walk, 1]]
+        x = pixels(x, place[:, None] + steps[:, walk, 0], place + steps[:, walk, 1])
     return smooth(x, sigma)
 
 
@@ -69,12 +69,12 @@ def streaked(x: Floats, degrees: Floats, radius: int, sigma: float) -> Floats:
     weights /= weights.sum()
     angle = np.deg2rad(degrees)[:, None]
     down, right = (np.ceil(taps * f(angle) - 0.5).astype(np.intp) for f in (np.sin, np.cos))
-    height, width, image = np.arange(x.shape[1]), np.arange(x.shape[2]), np.arange(len(x))[:, None, None]
+    height, width = np.arange(x.shape[1]), np.arange(x.shape[2])
     total = np.zeros_like(x)
     for tap, weight in enumerate(weights):
         rows = np.clip(height + down[:, tap, None], 0, x.shape[1] - 1)[:, :, None]
         columns = np.clip(width + right[:, tap, None], 0, x.shape[2] - 1)[:, None, :]
-        total += weight * x[image, rows, columns]
+        total += weight * pixels(x, rows, columns)
     return total
 
 

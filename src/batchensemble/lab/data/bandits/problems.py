@@ -1,0 +1,138 @@
+"""The benchmark's problems: real data and synthetic ones turned into games, as Riquelme et al. (2018) do."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .game import Array, Game
+
+
+@dataclass(frozen=True, eq=False)
+class Mushroom:
+    """Eat it or not: nothing for leaving it, +5 for an edible one, +5 or -35 by chance for a poisonous one.
+
+    Args:
+        looks: what the mushrooms look like, `(rows, features)`.
+        edible: which may be eaten, `(rows,)`.
+    """
+
+    looks: Array
+    edible: NDArray[np.bool_]
+    name: str = "mushroom"
+
+    def play(self, steps: int, chance: np.random.Generator) -> Game:
+        """Mushrooms drawn with replacement; arm 1 is to eat."""
+        rows = chance.integers(len(self.looks), size=steps)
+        edible = self.edible[rows]
+        eaten = np.where(edible | (chance.random(steps) < 0.5), 5.0, -35.0)
+        return Game(self.looks[rows], np.stack([np.zeros(steps), eaten], 1), np.where(edible, 5.0, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """Name the class: 1 for the right one, else nothing. Features are standardised over the rows of the game.
+
+    Args:
+        features: `(rows, features)`.
+        labels: classes from zero, `(rows,)`.
+        arms: how many classes.
+        name: of the data.
+    """
+
+    features: Array
+    labels: NDArray[np.int64]
+    arms: int
+    name: str
+
+    def play(self, steps: int, chance: np.random.Generator) -> Game:
+        """Rows in random order, each at most once."""
+        rows = chance.permutation(len(self.features))[:steps]
+        features = self.features[rows].astype(np.float64)
+        spread = features.std(0)
+        contexts = (features - features.mean(0)) / np.where(spread == 0, 1, spread)
+        return Game(contexts, np.eye(self.arms)[self.labels[rows]], np.ones(len(rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class Financial:
+    """Choose a portfolio: eight hidden linear functions of the day's prices, with noise that grows with the arm.
+
+    Args:
+        prices: changes of prices, `(days, stocks)`.
+    """
+
+    prices: Array
+    name: str = "financial"
+
+    def play(self, steps: int, chance: np.random.Generator) -> Game:
+        """Days in random order, each at most once; the portfolios are new in every game."""
+        return linear_game(self.prices[chance.permutation(len(self.prices))[:steps]], arms=8, chance=chance)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Financial's rewards for Gaussian contexts: synthetic, always there."""
+
+    width: int = 10
+    name: str = "linear"
+
+    def play(self, steps: int, chance: np.random.Generator) -> Game:
+        """A new game."""
+        return linear_game(chance.standard_normal((steps, self.width)), arms=8, chance=chance)
+
+
+def linear_game(contexts: Array, arms: int, chance: np.random.Generator) -> Game:
+    """Arm j gives `context . beta_j + N(0, 0.01 j)`, j from 1, for random beta of unit length."""
+    beta = chance.uniform(-1, 1, (contexts.shape[1], arms))
+    expected = contexts @ (beta / np.linalg.norm(beta, axis=0))
+    noise = chance.normal(0, 0.01 * np.arange(1, arms + 1), expected.shape)
+    return Game(contexts, expected + noise, expected.max(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Jester:
+    """Tell a joke: what the user thinks of it, for users known by their ratings of the other jokes.
+
+    Args:
+        ratings: in [-10, 10], `(users, jokes)`.
+        arms: how many of the jokes are told.
+    """
+
+    ratings: Array
+    arms: int = 8
+    name: str = "jester"
+
+    def play(self, steps: int, chance: np.random.Generator) -> Game:
+        """Users in random order, each at most once; which jokes are told is new in every game."""
+        users, jokes = (chance.permutation(size) for size in self.ratings.shape)
+        ratings = self.ratings[users[:steps]][:, jokes]
+        rewards = ratings[:, -self.arms :]
+        return Game(ratings[:, : -self.arms], rewards, rewards.max(1))
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A disc with a rim: inside, arm 4 gives 1.2 and the others 1; on the rim, the arm of the quadrant gives 50.
+
+    Args:
+        delta: where the rim begins; the larger, the rarer the 50, and the more exploration it takes to find them.
+    """
+
+    delta: float = 0.95
+    name: str = field(default="wheel")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise ValueError(f"the rim of the wheel begins at delta in (0, 1), got {self.delta}")
+
+    def play(self, steps: int, chance: np.random.Generator) -> Game:
+        """Points spread evenly over the disc; the best choice is worth what it gave."""
+        angle, radius = chance.uniform(0, 2 * np.pi, steps), np.sqrt(chance.random(steps))
+        points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+        rewards = chance.normal([1, 1, 1, 1, 1.2], 0.05, (steps, 5))
+        quadrant = 2 * (points[:, 0] <= 0) + (points[:, 1] <= 0)  # ++ 0, +- 1, -+ 2, -- 3
+        best = np.where(radius >= self.delta, quadrant, 4)
+        rim = np.flatnonzero(best < 4)
+        rewards[rim, best[rim]] = chance.normal(50, 0.01, len(rim))
+        return Game(points, rewards, rewards[np.arange(steps), best])
