@@ -115,9 +115,16 @@ class Evidence:
         return Summary.of(self.numbers(metric, **labels))
 
     def paper(self, metric: str, **labels: str) -> tuple[Published, ...]:
-        """The paper's numbers for a metric; there are several where it contradicts itself."""
+        """The paper's numbers that stand beside the runs with these labels.
+
+        They agree with every label that those runs share, so that no number for CIFAR-10 stands beside a run on other
+        data. There are several where the paper contradicts itself.
+        """
+        places = self.where(**labels).places
+        shared = set.intersection(*(set(place.labels.items()) for place in places)) if places else set()
+        known = {**dict(shared), **labels}
         fitting = (number for number in self.published if number.metric == metric)
-        return tuple(number for number in fitting if _agree(number.labels, labels))
+        return tuple(number for number in fitting if _agree(number.labels, known))
 
     def with_metric(self, metric: str, **labels: str) -> Iterator[tuple[Result, Any]]:
         """Every result that has the metric, and the metric as it was recorded."""

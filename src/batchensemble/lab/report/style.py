@@ -71,14 +71,18 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for every method: the paper's methods have theirs in every figure, others what is left.
 
     Example:
-        >>> found = colours(["Single", "BatchEnsemble", "EWC"])
-        >>> found["BatchEnsemble"] == BLUE, found["EWC"] == RED
-        (True, True)
+        >>> found = colours(["Single", "BatchEnsemble", "BatchEnsemble, repeated batch", "EWC"])
+        >>> found["BatchEnsemble"] == BLUE, len(set(found.values()))
+        (True, 4)
     """
     names = list(dict.fromkeys(names))
-    chosen = {name: colour for name in names if (colour := _family(name))}
+    chosen: dict[str, str] = {}
+    for name in sorted(names, key=len):  # the plain name goes before its variants
+        colour = _family(name)
+        if colour and colour not in chosen.values():
+            chosen[name] = colour
     left = [colour for colour in _FURTHER if colour not in chosen.values()] or list(_FURTHER)
-    others = (name for name in names if name not in chosen)
+    others = [name for name in names if name not in chosen]
     chosen |= {name: left[place % len(left)] for place, name in enumerate(others)}
     return {name: chosen[name] for name in names}
 

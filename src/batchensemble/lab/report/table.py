@@ -12,10 +12,15 @@ from batchensemble.lab.report.quantity import Quantity
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: one quantity, perhaps of one data set."""
+    """A column of numbers: one quantity, in a group of columns (of one data set, say) or alone."""
 
-    heading: str
     quantity: Quantity
+    group: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Group, name and unit."""
+        return f"{self.group}, {self.quantity.heading}" if self.group else self.quantity.heading
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,38 @@
 """Named views: each makes a function from the evidence of an experiment to one table, figure or checked claim."""
 
+from batchensemble.lab.report.views.bars import bars
 from batchensemble.lab.report.views.claims import higher, lower, on_a_par, ratio
 from batchensemble.lab.report.views.comparison import comparison
+from batchensemble.lab.report.views.cost import cost_by_size
+from batchensemble.lab.report.views.curves import log_figure, over_steps, training_curves
+from batchensemble.lab.report.views.diversity import diversity_against_accuracy
+from batchensemble.lab.report.views.entropy import entropy_histograms
+from batchensemble.lab.report.views.growth import over_label
+from batchensemble.lab.report.views.heatmaps import heatmaps
+from batchensemble.lab.report.views.maps import prediction_maps
+from batchensemble.lab.report.views.recipes import recipes
+from batchensemble.lab.report.views.reliability import reliability_diagrams
 from batchensemble.lab.report.views.severity import by_severity
 from batchensemble.lab.report.views.view import View
 
-__all__ = ["View", "by_severity", "comparison", "higher", "lower", "on_a_par", "ratio"]
+__all__ = [
+    "View",
+    "bars",
+    "by_severity",
+    "comparison",
+    "cost_by_size",
+    "diversity_against_accuracy",
+    "entropy_histograms",
+    "heatmaps",
+    "higher",
+    "log_figure",
+    "lower",
+    "on_a_par",
+    "over_label",
+    "over_steps",
+    "prediction_maps",
+    "ratio",
+    "recipes",
+    "reliability_diagrams",
+    "training_curves",
+]

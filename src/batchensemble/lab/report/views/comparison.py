@@ -37,7 +37,7 @@ def comparison(
 
     def view(evidence: Evidence) -> Table:
         blocks = [{columns: value} for value in evidence.labels(columns)] if columns else [{}]
-        heads = tuple(Column(_heading(block, one), one) for block, one in product(blocks, shown))
+        heads = tuple(Column(one, "".join(block.values())) for block, one in product(blocks, shown))
         with_epochs = any(True for _ in evidence.with_metric("epochs"))
         return Table(
             name,
@@ -50,10 +50,6 @@ def comparison(
         )
 
     return view
-
-
-def _heading(block: dict[str, str], shown: Quantity) -> str:
-    return ", ".join([*block.values(), shown.heading])
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:

@@ -8,6 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.style import GROUND, INK, WIDTH, colours
+from batchensemble.lab.report.views.panels import grid, legend
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -38,12 +39,11 @@ def by_severity(
             raise NotMeasured("no run has been measured under corruption")
 
         def draw(canvas: "Canvas") -> None:
-            panels = canvas.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+            panels = grid(canvas, len(shown), across=1, sharex=True)
             for panel, one in zip(panels, shown, strict=True):
                 _panel(panel, boxes[one.metric], one)
             panels[-1].set_xlabel("severity of the corruption")
-            handles, labels = panels[0].get_legend_handles_labels()
-            canvas.legend(handles, labels, loc="outside upper left", ncols=3)
+            legend(canvas, panels)
 
         methods = ", ".join(boxes[shown[0].metric])
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."

@@ -1,0 +1,91 @@
+"""What an ensemble costs against its size, relative to one network."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.style import INK
+from batchensemble.lab.report.views.lines import Curve, draw_curves
+from batchensemble.lab.report.views.panels import grid, legend
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+PANELS = {"relative_seconds": "test time", "relative_memory": "memory", "relative_parameters": "parameters"}
+HOW = (
+    "Everything is relative to one network on the same pictures, on logarithmic axes; the dotted line is the cost of "
+    "that many networks. Rings: what the paper says of four members."
+)
+Curves = Mapping[str, Curve]
+
+
+def cost_by_size(
+    claimed: Mapping[str, float], *, members: int = 4, name: str = "cost", title: str = "Cost against ensemble size"
+) -> View:
+    """Test time, memory (on a GPU) and parameters against the ensemble's size.
+
+    Args:
+        claimed: BatchEnsemble's cost at `members` according to the paper, relative to one network, by metric
+            (`relative_seconds`, `relative_memory`, `relative_parameters`).
+        members: the size that the paper speaks of.
+        name: of its files.
+        title: what it shows.
+
+    Reads `cost` of the records: a list of `{"kind", "members", "relative_seconds", ...}`.
+    """
+
+    def view(evidence: Evidence) -> Figure:
+        found = {metric: curves for metric in PANELS if (curves := _curves(evidence, metric))}
+        if not found:
+            raise NotMeasured("no cost has been measured")
+
+        def draw(canvas: "Canvas") -> None:
+            axes = grid(canvas, len(found), across=3)
+            for panel, (metric, curves) in zip(axes, found.items(), strict=True):
+                draw_curves(panel, curves)
+                _reference(panel, curves, members, claimed.get(metric))
+                panel.set_title(PANELS[metric])
+            axes[0].set_ylabel("times one network")
+            canvas.supxlabel("members", fontsize=10)
+            legend(canvas, axes)
+
+        alt = f"{', '.join(PANELS[metric] for metric in found)} against the number of members."
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, (2.6 * len(found) + 0.6, 3.6))
+
+    return view
+
+
+def _curves(evidence: Evidence, metric: str) -> Curves:
+    """By kind of ensemble, a curve over members for every run."""
+    kinds = dict.fromkeys(row["kind"] for rows in _rows(evidence) for row in rows if row.get(metric))
+    return {
+        kind: Curve.over(
+            ([row["members"] for row in kept], [row[metric] for row in kept])
+            for rows in _rows(evidence)
+            if (kept := [row for row in rows if row["kind"] == kind and row.get(metric)])
+        )
+        for kind in kinds
+    }
+
+
+def _rows(evidence: Evidence) -> Iterator[list[dict[str, Any]]]:
+    yield from (rows for _, rows in evidence.with_metric("cost"))
+
+
+def _reference(panel: "Axes", curves: Curves, members: int, claim: float | None) -> None:
+    """The line of as many networks, the paper's ring, and axes whose ticks are ensemble sizes."""
+    from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+
+    sizes = sorted({size for curve in curves.values() for size in curve.x})
+    panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="that many networks")
+    if claim is not None:
+        panel.plot(members, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
+    panel.set(xscale="log", yscale="log")
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_major_locator(FixedLocator(sizes))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(ScalarFormatter())

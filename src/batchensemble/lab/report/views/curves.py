@@ -1,0 +1,151 @@
+"""Curves over steps, tasks, epochs or time."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.style import WIDTH
+from batchensemble.lab.report.views.lines import BANDS, Band, Curve, draw_curves, dress
+from batchensemble.lab.report.views.panels import grid, legend, rows_of
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+Curves = Mapping[str, Curve]
+Lines = Sequence[Mapping[str, Any]]
+"""A training's log: a mapping per epoch, as its JSON lines hold."""
+
+
+def over_steps(
+    metric: str | Quantity,
+    *,
+    x: str | None = None,
+    xlabel: str = "step",
+    rows: str = "method",
+    panels: str | None = None,
+    band: Band = "deviation",
+    log: bool = False,
+    name: str = "curves",
+    title: str = "",
+) -> View:
+    """A curve with a band for every method, from a list that the records carry.
+
+    Args:
+        metric: a list of numbers, one per step; or a list of such lists, one per trial.
+        x: another list, of the places on the axis; by default 1, 2, 3, ...
+        xlabel: what the axis counts.
+        rows: the label that tells curves apart.
+        panels: a label with a panel for each of its values.
+        band: one standard `deviation` or one standard `error` over seeds and trials.
+        log: whether both axes are logarithmic.
+        name: of its files.
+        title: what it shows; the metric's name by default.
+    """
+    shown = quantity(metric)
+
+    def view(evidence: Evidence) -> Figure:
+        parts = {v: evidence.where(**{panels: v}) for v in evidence.labels(panels)} if panels else {"": evidence}
+        found = {panel: (_curves(part, rows, shown.metric, x), shown) for panel, part in parts.items()}
+        caption = f"{BANDS[band]} {circumstances(evidence)}"
+        return _figure(found, (name, title or shown.name, caption), xlabel=xlabel, band=band, log=log)
+
+    return view
+
+
+def training_curves(
+    *metrics: str | Quantity, rows: str = "method", name: str = "training", title: str = "Training"
+) -> View:
+    """One panel per metric of the trainings' logs, over epochs, with a band over seeds.
+
+    Reads `log` of the records: the lines of a training's log, or a list of them for several trainings.
+    """
+    shown = tuple(map(quantity, metrics))
+
+    def view(evidence: Evidence) -> Figure:
+        logs = {
+            method: [log for _, found in evidence.with_metric("log", **{rows: method}) for log in _split(found)]
+            for method in evidence.labels(rows)
+        }
+        return log_figure(
+            logs, *shown, name=name, title=title, caption=f"{BANDS['deviation']} {circumstances(evidence)}"
+        )
+
+    return view
+
+
+def log_figure(
+    logs: Mapping[str, Sequence[Path | Lines]],
+    *metrics: str | Quantity,
+    name: str = "training",
+    title: str = "Training",
+    caption: str = BANDS["deviation"],
+) -> Figure:
+    """Training curves straight from logs: by name, files of JSON lines (`log.jsonl`) or their lines."""
+    read = {method: [_lines(log) for log in several] for method, several in logs.items()}
+    found = {}
+    for one in map(quantity, metrics):
+        curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in read.items()}
+        found[one.name] = ({method: curve for method, curve in curves.items() if curve.y.size}, one)
+    return _figure(found, (name, title, caption), xlabel="epoch")
+
+
+def _figure(
+    found: Mapping[str, tuple[Curves, Quantity]],
+    words: tuple[str, str, str],
+    *,
+    xlabel: str,
+    band: Band = "deviation",
+    log: bool = False,
+) -> Figure:
+    """Panels of curves, by title, under a name, a title and a caption."""
+    drawn = {title: panel for title, panel in found.items() if panel[0]}
+    if not drawn:
+        raise NotMeasured(f"no run has {' or '.join(shown.name for _, shown in found.values())}")
+
+    def draw(canvas: "Canvas") -> None:
+        axes = grid(canvas, len(drawn))
+        for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
+            draw_curves(panel, curves, band=band, factor=shown.factor)
+            dress(panel, shown.heading, xlabel, log)
+            panel.set_title(title)
+        legend(canvas, axes)
+
+    names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
+    alt = f"{words[1]} against {xlabel} for {', '.join(names)}."
+    return Figure(*words, alt, draw, (WIDTH, 0.7 + 2.6 * rows_of(len(drawn))))
+
+
+def _curves(part: Evidence, rows: str, metric: str, x: str | None) -> Curves:
+    """The curves that have points, by name."""
+    found = {name: Curve.over(_series(part.where(**{rows: name}), metric, x)) for name in part.labels(rows)}
+    return {name: curve for name, curve in found.items() if curve.y.size}
+
+
+def _series(part: Evidence, metric: str, x: str | None) -> Iterator[tuple[Sequence[float], Sequence[float | None]]]:
+    """Every seed's and every trial's curve."""
+    for result, values in part.with_metric(metric):
+        for series in values if values and isinstance(values[0], list) else [values]:
+            yield (result.record.metrics[x] if x else range(1, len(series) + 1)), series
+
+
+def _column(log: Lines, metric: str) -> tuple[list[float], list[float | None]]:
+    kept = [line for line in log if metric in line]
+    return [line["epoch"] + 1 for line in kept], [line[metric] for line in kept]
+
+
+def _split(log: Any) -> list[Lines]:
+    """One log or several, as several."""
+    return log if log and isinstance(log[0], list) else [log]
+
+
+def _lines(log: Path | Lines) -> Lines:
+    """A log's lines; the last one of a file, if a kill cut it off, does not count."""
+    if not isinstance(log, Path):
+        return log
+    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]

@@ -1,0 +1,98 @@
+"""Diversity against accuracy: every member a point."""
+
+from typing import TYPE_CHECKING
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.style import GROUND, MARKERS, MUTED, WIDTH, colours
+from batchensemble.lab.report.views.panels import grid, legend, rows_of
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+Points = list[tuple[float, float]]
+"""Accuracy and diversity of members, as shown."""
+
+HOW = (
+    "Every point is a member (of dropout: a sample of its masks): its own accuracy, and how far it is from the first "
+    "member of the same run, which lies at zero."
+)
+
+
+def diversity_against_accuracy(
+    metric: str | Quantity = "base_disagreement",
+    *,
+    panels: str = "share",
+    rows: str = "method",
+    said: str = "{}",
+    name: str = "diversity",
+    title: str = "Diversity against accuracy",
+) -> View:
+    """One panel for each value of the label `panels`, one point per member.
+
+    Args:
+        metric: how far members are from the first.
+        panels: the label that makes panels.
+        rows: the label that tells methods apart.
+        said: a panel's title, around the label's value.
+        name: of its files.
+        title: what it shows.
+
+    Reads the lists `member_accuracy` and `metric` of the records, the first member being the base.
+    """
+    shown, accuracy = quantity(metric), quantity("member_accuracy")
+
+    def view(evidence: Evidence) -> Figure:
+        found = {
+            value: {method: _points(evidence.where(**{panels: value, rows: method}), shown) for method in names}
+            for value in evidence.labels(panels)
+            if (names := evidence.labels(rows))
+        }
+        if not any(points for methods in found.values() for points in methods.values()):
+            raise NotMeasured(f"no run has both the accuracy of its members and their {shown.name}")
+
+        def draw(canvas: "Canvas") -> None:
+            axes = grid(canvas, len(found))
+            for panel, (value, methods) in zip(axes, found.items(), strict=True):
+                _panel(panel, methods)
+                panel.set_title(said.format(value))
+            canvas.supxlabel(accuracy.heading, fontsize=10)
+            canvas.supylabel(shown.heading, fontsize=10)
+            legend(canvas, axes)
+
+        alt = f"{shown.name} against members' accuracy, one panel for each of {', '.join(found)}."
+        size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+
+    return view
+
+
+def _points(part: Evidence, shown: Quantity) -> Points:
+    return [
+        (100 * accuracy, shown.shown(value))
+        for result, accuracies in part.with_metric("member_accuracy")
+        for accuracy, value in zip(accuracies, result.record.metrics.get(shown.metric) or (), strict=False)
+        if accuracy is not None and value is not None
+    ]
+
+
+def _panel(panel: "Axes", methods: dict[str, Points]) -> None:
+    for (method, colour), marker in zip(colours(methods).items(), MARKERS, strict=False):
+        points = methods[method]
+        panel.scatter(
+            [accuracy for accuracy, _ in points],
+            [value for _, value in points],
+            s=34,
+            marker=marker,
+            facecolor=colour,
+            edgecolor=GROUND,
+            linewidth=0.6,
+            label=method,
+            zorder=3,
+        )
+    panel.axhline(0, color=MUTED, linewidth=0.8)
+    panel.margins(0.12)

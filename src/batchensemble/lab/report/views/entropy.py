@@ -1,0 +1,84 @@
+"""Entropy of predictions on classes that were learnt and on classes that were never seen."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import quantity
+from batchensemble.lab.report.style import BLUE, MUTED, ORANGE, WIDTH
+from batchensemble.lab.report.views.panels import grid, legend, rows_of
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+BINS = 30
+HOW = (
+    "Entropy of the mean prediction in nats, all seeds together, as a share of the pictures in each bin. AUROC: how "
+    "often an unseen picture has more entropy than a known one (50 % is chance)."
+)
+Entropies = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Of known and of unseen pictures."""
+
+
+def entropy_histograms(
+    *, rows: str = "method", name: str = "entropy", title: str = "Entropy on known and on unseen classes"
+) -> View:
+    """A histogram of either kind of picture for every method, with the AUROC of telling them apart.
+
+    Reads the arrays `entropy_known` and `entropy_unknown` and the metric `auroc` of the records.
+    """
+
+    def view(evidence: Evidence) -> Figure:
+        found = {method: _entropies(evidence, **{rows: method}) for method in evidence.labels(rows)}
+        drawn = {method: both for method, both in found.items() if both}
+        if not drawn:
+            raise NotMeasured("no run has been measured on unseen classes")
+        top = max(float(side.max()) for both in drawn.values() for side in both)
+
+        def draw(canvas: "Canvas") -> None:
+            axes = grid(canvas, len(drawn), sharex=True, sharey=True)
+            for panel, (method, both) in zip(axes, drawn.items(), strict=True):
+                _panel(panel, both, np.linspace(0, top, BINS + 1))
+                panel.set_title(method)
+                _write_auroc(panel, evidence, **{rows: method})
+            canvas.supxlabel("predictive entropy", fontsize=10)
+            canvas.supylabel("share of pictures (%)", fontsize=10)
+            legend(canvas, axes)
+
+        alt = f"Histograms of predictive entropy on known and unseen classes for {', '.join(drawn)}."
+        size = (WIDTH, 0.8 + 1.9 * rows_of(len(drawn)))
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+
+    return view
+
+
+def _entropies(evidence: Evidence, **labels: str) -> Entropies | None:
+    results = list(evidence.with_array("entropy_known", "entropy_unknown", **labels))
+    if not results:
+        return None
+    known, unseen = (
+        np.concatenate([np.asarray(result.record.arrays[name], dtype=np.float64) for result in results])
+        for name in ("entropy_known", "entropy_unknown")
+    )
+    return known, unseen
+
+
+def _panel(panel: "Axes", both: Entropies, bins: NDArray[Any]) -> None:
+    for values, colour, label, fill in zip(both, (BLUE, ORANGE), ("known", "never seen"), (0.35, 0.25), strict=True):
+        shares = 100 * np.histogram(values, bins)[0] / len(values)
+        panel.stairs(shares, bins, fill=True, color=colour, alpha=fill)
+        panel.stairs(shares, bins, color=colour, linewidth=1.6, label=label)
+    panel.margins(x=0)
+
+
+def _write_auroc(panel: "Axes", evidence: Evidence, **labels: str) -> None:
+    auroc = evidence.summary("auroc", **labels)
+    if auroc:
+        text = f"AUROC {quantity('auroc').summary(auroc)} %"
+        panel.text(0.97, 0.92, text, transform=panel.transAxes, ha="right", va="top", fontsize=9, color=MUTED)

@@ -1,0 +1,87 @@
+"""Curves over a number among the labels: the share of the data, the ensemble's size, how many tasks."""
+
+import re
+from typing import TYPE_CHECKING
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured, number_of
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.style import INK, WIDTH
+from batchensemble.lab.report.views.lines import BANDS, Curve, draw_curves, dress
+from batchensemble.lab.report.views.panels import grid, legend
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+
+def over_label(
+    label: str,
+    *metrics: str | Quantity,
+    rows: str = "method",
+    xlabel: str = "",
+    log: bool = False,
+    name: str = "curves",
+    title: str = "",
+) -> View:
+    """One panel per metric, with a curve over a label that is a number (`"4"`, `"20 %"`); the paper's as rings."""
+    shown = tuple(map(quantity, metrics))
+
+    def view(evidence: Evidence) -> Figure:
+        found = [_curves(evidence, label, one, rows) for one in shown]
+        if not any(found):
+            raise NotMeasured(f"no run has {' or '.join(one.name for one in shown)}")
+
+        def draw(canvas: "Canvas") -> None:
+            axes = grid(canvas, len(shown), across=len(shown))
+            for panel, one, curves in zip(axes, shown, found, strict=True):
+                draw_curves(panel, curves, factor=one.factor)
+                _rings(panel, evidence, label, one)
+                dress(panel, one.heading, xlabel or label, log)
+            legend(canvas, axes)
+
+        alt = f"{', '.join(one.name for one in shown)} against {xlabel or label}."
+        caption = f"{BANDS['deviation']} {circumstances(evidence)}"
+        heading = title or ", ".join(one.name for one in shown)
+        return Figure(name, heading, caption, alt, draw, (max(WIDTH, 3.2 * len(shown)), 3.4))
+
+    return view
+
+
+def _curves(evidence: Evidence, label: str, shown: Quantity, rows: str) -> dict[str, Curve]:
+    """By method the metric over the label, a curve for every seed; those that have points."""
+    found = {name: _curve(evidence.where(**{rows: name}), label, shown) for name in evidence.labels(rows)}
+    return {name: curve for name, curve in found.items() if curve.y.size}
+
+
+def _curve(part: Evidence, label: str, shown: Quantity) -> Curve:
+    seeds: dict[int, dict[float, float]] = {}
+    for result in part.results:
+        number, place = number_of(result.record, shown.metric), first_number(result.labels.get(label, ""))
+        if number is not None and place is not None:
+            seeds.setdefault(result.record.run.seed, {})[place] = number
+    return Curve.over((list(points), list(points.values())) for points in seeds.values())
+
+
+def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> None:
+    published = [
+        (place, shown.shown(number.value))
+        for number in evidence.paper(shown.metric)
+        if (place := first_number(number.labels.get(label, ""))) is not None
+    ]
+    if published:
+        x, y = zip(*published, strict=True)
+        panel.plot(x, y, "o", fillstyle="none", color=INK, markersize=9, label="the paper's numbers", zorder=4)
+
+
+def first_number(text: str) -> float | None:
+    """The number in a label.
+
+    Example:
+        >>> first_number("20 %"), first_number("all")
+        (20.0, None)
+    """
+    found = re.search(r"\d+(\.\d+)?", text)
+    return float(found[0]) if found else None

@@ -1,0 +1,86 @@
+"""Lines with bands: what the seeds have in common, and how far they are apart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchensemble.lab.report.style import DASHES, MARKERS, colours
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Band = Literal["deviation", "error"]
+BANDS: Mapping[Band, str] = {
+    "deviation": "Lines are means and bands one sample standard deviation over seeds.",
+    "error": "Lines are means and bands one standard error over seeds.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A curve for every seed over the same places: `x (points,)`, `y (seeds, points)`; NaN where there is none."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+    @classmethod
+    def over(cls, curves: Iterable[tuple[Sequence[float], Sequence[float | None]]]) -> "Curve":
+        """Curves that share some of their places, such as trainings that ended at different steps.
+
+        Example:
+            >>> Curve.over([([1, 2], [0.5, 0.7]), ([1, 2, 3], [0.3, None, 0.9])]).y.tolist()
+            [[0.5, 0.7, nan], [0.3, nan, 0.9]]
+        """
+        curves = list(curves)
+        places = sorted({place for x, _ in curves for place in x})
+        y = np.full((len(curves), len(places)), np.nan)
+        for row, (x, values) in zip(y, curves, strict=True):
+            for place, value in zip(x, values, strict=True):
+                if value is not None:
+                    row[places.index(place)] = value
+        return cls(np.asarray(places, dtype=np.float64), y)
+
+    def mean_and_band(self, band: Band) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and half-width of the band at every place; a seed alone has no width."""
+        there = np.isfinite(self.y)
+        count = there.sum(0)
+        mean = np.where(there, self.y, 0).sum(0) / np.maximum(count, 1)
+        squares = np.where(there, (self.y - mean) ** 2, 0).sum(0)
+        width = np.sqrt(squares / np.maximum(count - 1, 1))
+        return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
+
+
+def draw_curves(
+    panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0, marks: bool = True
+) -> None:
+    """Every curve with its band; colours, dashes and marks tell them apart.
+
+    Args:
+        panel: where.
+        curves: by name.
+        band: what its half-width is.
+        factor: from what was recorded to what is shown.
+        marks: a mark at every point, for few points.
+    """
+    for place, (name, colour) in enumerate(colours(curves).items()):
+        mean, width = (factor * values for values in curves[name].mean_and_band(band))
+        x = curves[name].x
+        marker = MARKERS[place % len(MARKERS)] if marks and len(x) <= 25 else None
+        dash = "-" if marker else DASHES[place % len(DASHES)]
+        panel.plot(x, mean, color=colour, marker=marker, linestyle=dash, label=name, zorder=3)
+        if np.nanmax(width, initial=0) > 0:
+            panel.fill_between(x, mean - width, mean + width, color=colour, alpha=0.18, linewidth=0)
+
+
+def dress(panel: "Axes", ylabel: str, xlabel: str, log: bool) -> None:
+    """Names the axes; what is counted has whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    panel.set(xlabel=xlabel, ylabel=ylabel)
+    if log:
+        panel.set(xscale="log", yscale="log")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 5, 10]))

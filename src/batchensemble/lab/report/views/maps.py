@@ -1,0 +1,148 @@
+"""Prediction maps: pictures, and what every member says of them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchensemble.lab.records import Record
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.style import INK, MUTED, RED
+from batchensemble.lab.report.views.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+CLASSES = 10  # at most that many columns; of more classes the most probable are shown
+HOW = (
+    "Each map gives the probability of every class (columns) according to the members' mean, to each member E1, E2, "
+    "... and to a single network (rows); darker is more probable. The right class is framed and named in red."
+)
+
+
+@dataclass(frozen=True)
+class _Map:
+    """One picture `(H, W, C)`, its probabilities `(rows, columns)`, names of both, the right column."""
+
+    picture: NDArray[Any]
+    probs: NDArray[np.float64]
+    rows: tuple[str, ...]
+    classes: tuple[str, ...]
+    right: int
+
+
+def prediction_maps(
+    which: Literal["drawn", "telling"] = "drawn",
+    *,
+    count: int = 5,
+    rows: str = "method",
+    name: str = "maps",
+    title: str = "What every member says",
+) -> View:
+    """Pictures with the probabilities of mean, members and a single network, for every method.
+
+    Args:
+        which: `drawn`: the first pictures, which a seed drew; `telling`: those of which the single network is sure
+            and wrong and the ensemble right.
+        count: pictures of each method.
+        rows: the label that tells methods apart.
+        name: of its files.
+        title: what it shows.
+
+    Reads the arrays `pictures (N, C, H, W)`, `labels (N,)`, `logits (members, N, classes)`, `single (N, classes)`
+    and the metric `class_names` of the first record of each method.
+    """
+
+    def view(evidence: Evidence) -> Figure:
+        found: dict[str, list[_Map]] = {}
+        for result in evidence.with_array("pictures", "labels", "logits", "single"):
+            found.setdefault(result.labels[rows], _maps(result.record, which, count))
+        found = {method: maps for method, maps in found.items() if maps}
+        if not found:
+            telling = "there is no picture of which the single network is wrong and the ensemble right"
+            raise NotMeasured("no run has kept pictures" if which == "drawn" else telling)
+
+        across = max(map(len, found.values()))
+
+        def draw(canvas: "Canvas") -> None:
+            blocks = canvas.subfigures(len(found), 1, squeeze=False)[:, 0]
+            for block, (method, maps) in zip(blocks, found.items(), strict=True):
+                block.suptitle(method, x=0.01, ha="left", fontsize=10, fontweight="bold")
+                axes = block.subplots(2, across, squeeze=False, height_ratios=(1, 1.15))
+                for place in range(across):
+                    _column(axes[:, place], maps[place] if place < len(maps) else None, first=place == 0)
+
+        alt = f"Test pictures with the class probabilities of mean, members and single for {', '.join(found)}."
+        size = (1.75 * across + 0.4, 3.9 * len(found))
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+
+    return view
+
+
+def _maps(record: Record, which: str, count: int) -> list[_Map]:
+    """The maps of a record's first pictures of the kind asked for."""
+    members = _softmax(record.arrays["logits"])
+    single, labels = _softmax(record.arrays["single"]), np.asarray(record.arrays["labels"])
+    mean = members.mean(0)
+    wanted = np.ones(len(labels), dtype=bool)
+    if which == "telling":
+        wanted = (mean.argmax(-1) == labels) & (single.argmax(-1) != labels)
+    order = np.flatnonzero(wanted)
+    if which == "telling":
+        order = order[np.argsort(-single.max(-1)[order], kind="stable")]
+    names = record.metrics.get("class_names") or [str(number) for number in range(mean.shape[-1])]
+    rows = ("mean", *(f"E{place}" for place in range(1, len(members) + 1)), "single")
+    every = np.concatenate([mean[None], members, single[None]])  # (rows, N, classes)
+    return [
+        _map(np.asarray(record.arrays["pictures"][place]), every[:, place], rows, names, int(labels[place]))
+        for place in order[:count]
+    ]
+
+
+def _map(picture: NDArray[Any], probs: NDArray[np.float64], rows: tuple[str, ...], names: Any, right: int) -> _Map:
+    strongest = np.argsort(-probs.max(0), kind="stable")[:CLASSES]
+    shown = sorted({*map(int, strongest), right})
+    if len(shown) > CLASSES:  # the right class stays, the least probable goes
+        shown = sorted({*map(int, strongest[: CLASSES - 1]), right})
+    shape = picture.transpose(1, 2, 0) if picture.ndim == 3 else picture
+    return _Map(shape, probs[:, shown], rows, tuple(str(names[place]) for place in shown), shown.index(right))
+
+
+def _softmax(logits: Any) -> NDArray[np.float64]:
+    logits = np.asarray(logits, dtype=np.float64)
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    probs: NDArray[np.float64] = powers / powers.sum(-1, keepdims=True)
+    return probs
+
+
+def _column(axes: "NDArray[Any]", drawn: _Map | None, *, first: bool) -> None:
+    above, below = axes
+    above.set_axis_off()
+    if drawn is None:
+        below.set_axis_off()
+        return
+    above.imshow(drawn.picture.squeeze(), cmap="gray", interpolation="nearest")
+    below.imshow(drawn.probs, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    _frame(below, drawn)
+    below.set_yticks(range(len(drawn.rows)), drawn.rows if first else [""] * len(drawn.rows))
+    below.set_xticks(range(len(drawn.classes)), drawn.classes, rotation=90, fontsize=8)
+    below.get_xticklabels()[drawn.right].set(color=RED, fontweight="bold")
+    below.tick_params(length=0)
+    below.grid(visible=False)
+
+
+def _frame(panel: "Axes", drawn: _Map) -> None:
+    """A frame around the right class, and lines between mean, members and single."""
+    from matplotlib.patches import Rectangle
+
+    height = len(drawn.rows)
+    corner = (drawn.right - 0.5, -0.5)
+    panel.add_patch(Rectangle(corner, 1, height, fill=False, edgecolor=RED, linewidth=1.4, clip_on=False))
+    for line in (0.5, height - 1.5):
+        panel.axhline(line, color=INK, linewidth=0.8)
+    for spine in panel.spines.values():
+        spine.set(visible=True, color=MUTED)

@@ -1,0 +1,92 @@
+"""Reliability diagrams: how often a prediction is right, by how sure it is."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import quantity
+from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH
+from batchensemble.lab.report.views.view import View
+from batchensemble.metrics import Reliability, reliability
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+HOW = (
+    "The share of right answers by confidence, all seeds together; on the dashed line both agree. What is missing to "
+    "the confidence is orange (too sure), what goes beyond it green (not sure enough). The bars below count pictures."
+)
+
+
+def reliability_diagrams(*, rows: str = "method", name: str = "reliability", title: str = "Reliability") -> View:
+    """A reliability diagram for every method, with its ECE.
+
+    Reads the arrays `logits (members, N, classes)` and `labels (N,)` and the metric `ece` of the records.
+    """
+
+    def view(evidence: Evidence) -> Figure:
+        found = {method: _diagram(evidence, **{rows: method}) for method in evidence.labels(rows)}
+        drawn = {method: diagram for method, diagram in found.items() if diagram}
+        if not drawn:
+            raise NotMeasured("no run has kept its predictions")
+        across, down = min(4, len(drawn)), -(-len(drawn) // 4)
+
+        def draw(canvas: "Canvas") -> None:
+            axes = canvas.subplots(
+                2 * down, across, sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1) * down
+            )
+            for place, (method, diagram) in enumerate(drawn.items()):
+                row, column = divmod(place, across)
+                _panel(axes[2 * row, column], axes[2 * row + 1, column], diagram)
+                axes[2 * row, column].set_title(_headline(evidence, method, rows), fontsize=9)
+            for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
+                panel.set_axis_off()
+            for row in range(down):
+                axes[2 * row, 0].set_ylabel("accuracy")
+                axes[2 * row + 1, 0].set_ylabel("share")
+            canvas.supxlabel("confidence", fontsize=10)
+
+        alt = f"Reliability diagrams of {', '.join(drawn)}."
+        size = (WIDTH * 1.2, 0.5 + 2.8 * down)
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+
+    return view
+
+
+def _diagram(evidence: Evidence, **labels: str) -> Reliability | None:
+    import torch
+
+    results = list(evidence.with_array("logits", "labels", **labels))
+    if not results:
+        return None
+    probs = [
+        torch.from_numpy(np.asarray(result.record.arrays["logits"], dtype=np.float64)).softmax(-1).mean(0)
+        for result in results
+    ]
+    right = [torch.from_numpy(np.asarray(result.record.arrays["labels"], dtype=np.int64)) for result in results]
+    return reliability(torch.cat(probs), torch.cat(right))
+
+
+def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
+    there = (diagram.count > 0).numpy()
+    edges = diagram.edges.numpy()
+    left, width = edges[:-1][there], np.diff(edges)[there]
+    accuracy, confidence = diagram.accuracy.numpy()[there], diagram.confidence.numpy()[there]
+    both = np.minimum(accuracy, confidence)
+    above.bar(left, both, width, align="edge", color=BLUE, linewidth=0)
+    above.bar(left, confidence - both, width, both, align="edge", color=ORANGE, alpha=0.6, linewidth=0)
+    above.bar(left, accuracy - both, width, both, align="edge", color=GREEN, alpha=0.6, linewidth=0)
+    above.plot([0, 1], [0, 1], "--", color=INK, linewidth=0.9)
+    above.set(xlim=(0, 1), ylim=(0, 1))
+    share = (diagram.count / diagram.count.sum()).numpy()[there]
+    below.bar(left, share, width, align="edge", color=MUTED, linewidth=0)
+
+
+def _headline(evidence: Evidence, method: str, rows: str) -> str:
+    """The method's name, and below it its ECE."""
+    ece = evidence.summary("ece", **{rows: method})
+    return f"{method}\nECE {quantity('ece').summary(ece)} %" if ece else method
