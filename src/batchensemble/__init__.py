@@ -5,6 +5,7 @@ from batchensemble.convert import convert, load
 from batchensemble.diagnose import Diagnosis, diagnose
 from batchensemble.ensemble import Ensemble
 from batchensemble.export import export_onnx, export_program
+from batchensemble.generate import generate
 from batchensemble.optim import mean_loss, mean_weight_penalty, parameter_groups
 from batchensemble.prediction import Prediction
 from batchensemble.summary import Summary, summary
@@ -20,6 +21,7 @@ __all__ = [
     "diagnose",
     "export_onnx",
     "export_program",
+    "generate",
     "load",
     "mean_loss",
     "mean_weight_penalty",

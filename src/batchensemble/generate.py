@@ -1,0 +1,184 @@
+"""Transformers' own `generate` for an ensemble: all members decode in step, or every row has its own.
+
+The network is reborn as a subclass of itself whose step answers for the ensemble. Its cache holds every member's
+rows, member-major, `(members * N * beams, ...)`, and a beam that moves takes the rows of all members along.
+"""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.ensemble import Ensemble
+from batchensemble.nn.ids import checked_owner
+from batchensemble.nn.member import reborn
+from batchensemble.nn.route import Route, current, travel
+
+
+def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
+    r"""Sequences from an ensemble of language models: greedy, sampled or by beam search, with the key-value cache.
+
+    At every step each member sees the same words so far, and the next one is chosen by the log of the members' mean
+    probability, :math:`\log \frac1M \sum_i p_i(y_t \mid y_{<t}, x)` (or by whatever else `combine` says). So scores
+    are log-probabilities where a plain network's would be logits. Without gradients, in evaluation mode.
+
+    Args:
+        model: an ensemble of one of Transformers' networks that generate, decoder-only or encoder-decoder.
+        *args: as in Transformers' `generate`.
+        member: one member alone, or ids `(N,)`: a member for each row.
+        **kwargs: as in Transformers' `generate`: inputs, `num_beams`, `do_sample`, `max_new_tokens`, ...
+
+    Returns:
+        What Transformers' `generate` returns. Hidden states and attentions, if asked for, have a member axis.
+
+    Raises:
+        TypeError: the network does not generate.
+        IndexError: a member that is not there.
+
+    Example:
+        >>> import batchensemble as be
+        >>> from transformers import GPT2Config, GPT2LMHeadModel
+        >>> config = GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=2, eos_token_id=0, pad_token_id=0)
+        >>> model = be.convert(GPT2LMHeadModel(config), members=4)
+        >>> prompt = torch.tensor([[5, 6, 7], [8, 9, 10]])
+        >>> be.generate(model, prompt, num_beams=4, min_new_tokens=5, max_new_tokens=5).shape
+        torch.Size([2, 8])
+    """
+    decoder = _decoder(model, _owner(model, member, args, kwargs))
+    with _evaluating(model):
+        return decoder.generate(*args, **kwargs)
+
+
+def _owner(model: Ensemble, member: int | Tensor | None, args: Any, kwargs: Any) -> int | Tensor | None:
+    """The members of the rows as the user gave them, checked; `None` where all members answer together."""
+    if member is None:
+        if model.settings.combine is None:
+            raise ValueError("combine=None: these members have no common answer; name one with member=")
+        return None
+    rows, device = model.edge.rows(args, kwargs) if isinstance(member, Tensor) else (1, torch.device("cpu"))
+    return checked_owner(member, rows, len(model), device)
+
+
+def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
+    """The network as one whose steps ask the ensemble."""
+    from transformers import GenerationMixin
+
+    if not isinstance(model.net, GenerationMixin):
+        raise TypeError(f"{type(model.net).__name__} does not generate: expected one of Transformers' networks that do")
+    if model.settings.batch_dim != 0:
+        raise ValueError(f"generate needs the rows on axis 0, got batch_dim={model.settings.batch_dim}")
+    kind: Any = type(model.net)
+    return reborn(model.net, _in_step(kind), ensemble=(model,), owner=owner, forward=_step(model, owner))
+
+
+@cache
+def _in_step(kind: type[nn.Module]) -> type[nn.Module]:
+    """A network's class that decodes in step; the same name, since Transformers goes by names in places."""
+    return type(kind.__name__, (_InStep, kind), {"__module__": kind.__module__})
+
+
+def _step(model: Ensemble, owner: int | Tensor | None) -> Any:
+    """The decoder's forward: the ensemble's own, in the network's signature, which `generate` reads."""
+
+    def forward(**inputs: Any) -> Any:
+        if owner is None:
+            return model(**inputs)
+        rows, _ = model.edge.rows((), inputs)
+        return model(**inputs, member=_for_beams(owner, rows))
+
+    forward.__signature__ = inspect.signature(model.net.forward)  # type: ignore[attr-defined]
+    return forward
+
+
+def _for_beams(owner: int | Tensor, rows: int) -> int | Tensor:
+    """Ids of the rows for their beams, which are neighbours: (a, b) -> (a, a, b, b)."""
+    return owner if isinstance(owner, int) else owner.repeat_interleave(rows // len(owner))
+
+
+class _InStep:
+    """What a decoder does otherwise than its network. `ensemble` is a tuple, so as not to be a submodule."""
+
+    ensemble: tuple[Ensemble]
+    owner: int | Tensor | None
+
+    def get_encoder(self, *args: Any, **kwargs: Any) -> Any:
+        """The encoder, run for all members (its output stays folded), or for each row's own."""
+        encoder = super().get_encoder(*args, **kwargs)  # type: ignore[misc]
+        return _Encoder(encoder, self.ensemble[0], self.owner)
+
+    def _reorder_cache(self, cache: Any, beams: Tensor) -> Any:
+        """Beams change places in every member's rows alike."""
+        model = self.ensemble[0]
+        copies = len(model) if self.owner is None else 1
+        if model.settings.fan_out is None:
+            cache.reorder_cache(_folded(beams, copies))
+        else:  # layers before the fan-out hold one copy of the rows
+            for layer in _layers(cache):
+                layer.reorder_cache(_folded(beams, len(layer.keys) // len(beams)))
+        return cache
+
+    def _valid_auto_compile_criteria(self, *args: Any, **kwargs: Any) -> bool:
+        """Never: a decoder lives for one call, and its compiled step would die with it."""
+        return False
+
+
+def _folded(beams: Tensor, copies: int) -> Tensor:
+    """Places `(rows,)` of one copy to places `(copies * rows,)` of all of them.
+
+    Example:
+        >>> _folded(torch.tensor([1, 0]), copies=2)
+        tensor([1, 0, 3, 2])
+    """
+    starts = torch.arange(copies, device=beams.device) * len(beams)
+    return (starts[:, None] + beams).flatten()
+
+
+def _layers(cache: Any) -> Iterator[Any]:
+    for part in ("self_attention_cache", "cross_attention_cache"):
+        yield from getattr(getattr(cache, part, None), "layers", ())
+    yield from getattr(cache, "layers", ())
+
+
+class _Encoder:
+    """An encoder that is called by itself, apart from its network."""
+
+    def __init__(self, encoder: nn.Module, model: Ensemble, owner: int | Tensor | None) -> None:
+        self._encoder, self._model, self._owner = encoder, model, owner
+        self.forward = encoder.forward  # `generate` reads its signature
+
+    def __call__(self, **inputs: Any) -> Any:
+        """`(N, ...)` in; `(members * N, ...)` out, or `(N, ...)` where rows have members or the fan-out is later."""
+        model, edge = self._model, self._model.edge
+        rows, _ = edge.rows((), inputs)
+        late = model.settings.fan_out is not None
+        together = self._owner is None and not late
+        copies = len(model) if together else 1
+        _, inputs = edge.repeat(copies, rows, (), inputs)
+        route = Route(len(model), rows * copies, self._owner, 0, model.settings.fan_out)
+        return travel(route, self._run, inputs)
+
+    def _run(self, inputs: dict[str, Any]) -> Any:
+        output = self._encoder(**inputs)
+        route = current()
+        if self._model.settings.fan_out is not None and route is not None and route.fan_out is None:
+            raise ValueError(
+                f"fan_out={self._model.settings.fan_out!r} is in the encoder: generate needs it in the decoder"
+            )
+        return output
+
+
+@contextmanager
+def _evaluating(model: Ensemble) -> Iterator[None]:
+    """Evaluation mode, and back; what is in it already is left alone, so that threads may share it."""
+    if not model.training:
+        yield
+        return
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()
