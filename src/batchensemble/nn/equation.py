@@ -2,8 +2,9 @@
 
     scale:  y = ((x o r_i) W) o s_i        touches activations: best for few rows per member
     fold:   y = x (W o s_i r_i^T)          touches weights: best for many rows per member
+    split:  scale forward, fold backward   for operations that take no stack of weights (convolutions), in training
 
-Both are the same function of x, W, r and s; the tests hold them to the same values and gradients.
+All are the same function of x, W, r and s; the tests hold them to the same values and gradients.
 """
 
 from typing import Any, Literal, Protocol
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from batchensemble.nn.rows import Rows
 
-Plan = Literal["scale", "fold"]
+Plan = Literal["scale", "fold", "split"]
 
 
 class RankOneOperation(Protocol):
@@ -24,9 +25,14 @@ class RankOneOperation(Protocol):
     s: Tensor  # (members, out), or (members, rank, out)
     features_at: int  # the feature axis: -1, or 1 for convolutions
     stackable: bool  # `product` takes a stack of weights, one per member
+    splittable: bool  # `split_product` is there
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
         """`x W`, without bias."""
+        ...
+
+    def split_product(self, x: Tensor) -> Tensor:
+        """`((x o r_i) W) o s_i` for equal blocks, whose gradients come from members' weight gradients."""
         ...
 
     def fold(self, r: Tensor, s: Tensor) -> Tensor:
@@ -41,11 +47,13 @@ def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = 
         op: the layer: its W, r, s and its linear operation.
         x: the batch, members' rows folded into it.
         rows: whose each row is.
-        plan: "scale" or "fold"; by default chosen by shape.
+        plan: "scale", "fold" or "split"; by default chosen by shape.
         **options: what else the operation takes (a transposed convolution's output size).
     """
-    compute = _fold if (plan or choose_plan(op, x, rows)) == "fold" else _scale
-    return compute(op, x, rows, options)
+    plan = plan or choose_plan(op, x, rows)
+    if plan == "split":
+        return op.split_product(x)
+    return _fold(op, x, rows, options) if plan == "fold" else _scale(op, x, rows, options)
 
 
 def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
@@ -73,17 +81,19 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
 
     Scaling reads and writes `positions * (in + out)` activations, folding one weight per member; folding wins once
     a member has several times more of the former. Rank k multiplies the products of `scale`, never those of `fold`.
-    A weight per row is never made, and where the operation takes no stack of weights, blocks are scaled.
+    A weight per row is never made.
     """
-    if torch.compiler.is_exporting():  # a choice by size would pin the dynamic batch down
-        return "scale"
-    if isinstance(rows.owner, Tensor) or (rows.owner is None and not op.stackable):
+    if torch.compiler.is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would pin the batch down
         return "scale"
     inputs, outputs = op.r.shape[-1], op.s.shape[-1]
     rank = op.r.shape[1] if op.r.ndim == 3 else 1
     positions = x.numel() // inputs // (rows.members if rows.owner is None else 1)
-    activations = positions * (inputs + outputs) * rank
-    return "fold" if activations > FOLD_ABOVE * op.weight.numel() else "scale"
+    if positions * (inputs + outputs) * rank <= FOLD_ABOVE * op.weight.numel():
+        return "scale"
+    if rows.owner is not None or op.stackable:
+        return "fold"
+    trains = torch.is_grad_enabled() and op.r.requires_grad and x.dtype != torch.float16
+    return "split" if op.splittable and rank == 1 and trains else "scale"
 
 
 FOLD_ABOVE = 4  # measured: see benchmarks/NOTES.md

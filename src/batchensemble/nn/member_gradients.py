@@ -1,0 +1,96 @@
+"""The backward pass of a scaled convolution without a single reduction over activations.
+
+With G_i the gradient of W that comes from member i's rows alone,
+
+    grad W   = sum_i G_i
+    grad r_i = (sum over outputs and kernel of W o G_i) / r_i
+    grad s_i = (sum over inputs and kernel of W o G_i) / s_i
+
+so that r and s need no pass over activations, and the input is all that is kept of them. G_i scales with r_i and s_i,
+so the divisions are as accurate as G_i itself; a fast weight of exactly zero is taken as one too small to matter.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble.nn.rows import Rows
+
+TINY = 1e-15  # its square is still a normal float32 and bfloat16 number
+
+
+class ScaledConvolution(torch.autograd.Function):
+    """`((x o r_i) * W) o s_i` for equal blocks of rows; `x (members * n, in, ...)`, `r (members, in)`."""
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        weight: Tensor,
+        r: Tensor,
+        s: Tensor,
+        stride: tuple[int, ...],
+        padding: tuple[int, ...],
+        dilation: tuple[int, ...],
+        groups: int,
+    ) -> Tensor:
+        """One convolution for all members."""
+        rows = Rows(len(r), None)
+        y = _convolution(rows.affine(x, _nonzero(r), at=1), weight, stride, padding, dilation, groups)
+        return rows.affine(y, _nonzero(s), at=1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the input and the weights."""
+        x, weight, r, s, *ctx.options = inputs
+        ctx.save_for_backward(x, weight, r, s)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of x, W, r, s."""
+        x, weight, r, s = ctx.saved_tensors
+        rows, r, s = Rows(len(r), None), _nonzero(r), _nonzero(s)
+        scaled = rows.affine(x, r, at=1)
+        grad = rows.affine(grad, s, at=1)
+        grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_x = rows.affine(_backward(grad, scaled, weight, ctx.options, (True, False))[0], r, at=1)
+        parts = zip(rows.split(grad).unbind(0), rows.split(scaled).unbind(0), strict=True)
+        own = torch.stack([_backward(g, v, weight, ctx.options, (False, True))[1] for g, v in parts])
+        grad_r, grad_s = _fast_gradients(own, weight, r, s, ctx.options[3])
+        return grad_x, own.sum(0), grad_r, grad_s, None, None, None, None
+
+
+def _fast_gradients(own: Tensor, weight: Tensor, r: Tensor, s: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """`own (members, out, in / groups, kernel ...)` -> gradients of r and s."""
+    wide = torch.promote_types(own.dtype, torch.float32)
+    shares = (own.to(wide) * weight.to(wide)).flatten(3).sum(3)  # (members, out, in / groups)
+    by_input = shares.unflatten(1, (groups, -1)).sum(2).flatten(1)  # (members, in)
+    return (by_input / r.to(wide)).to(r.dtype), (shares.sum(2) / s.to(wide)).to(s.dtype)
+
+
+def _nonzero(fast: Tensor) -> Tensor:
+    return torch.where(fast == 0, TINY, fast)
+
+
+def _convolution(
+    x: Tensor,
+    weight: Tensor,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Tensor:
+    still = (0,) * len(stride)
+    y: Tensor = torch.ops.aten.convolution.default(x, weight, None, stride, padding, dilation, False, still, groups)
+    return y
+
+
+def _backward(
+    grad: Tensor, x: Tensor, weight: Tensor, options: list[Any], wanted: tuple[bool, bool]
+) -> tuple[Tensor, Tensor]:
+    stride, padding, dilation, groups = options
+    grads: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward.default(
+        grad, x, weight, None, stride, padding, dilation, False, (0,) * len(stride), groups, [*wanted, False]
+    )
+    return grads[:2]
