@@ -1,0 +1,70 @@
+"""The plans are one function: the same values and the same gradients, in float64."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from layer_cases import EVERY, RANK_ONE, Case, M
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.nn.equation import choose_plan, equation_5
+from batchensemble.nn.rows import Rows
+
+N = 4
+close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
+IDS = torch.tensor([2, 0, 2, 1] * M)
+OWNERS = {"blocks": None, "one member": 1, "ids": IDS}
+
+
+def plans(layer: nn.Module, owner: Any) -> list[str]:
+    """The ways besides scaling in which this layer can be computed for these rows."""
+    if isinstance(owner, Tensor):
+        return []
+    ways = ["fold"] if owner is not None or layer.stackable else []
+    split = owner is None and layer.rank == 1 and getattr(layer, "splittable", False)
+    return [*ways, "split"] if split else ways
+
+
+def values_and_gradients(layer: nn.Module, x: Tensor, owner: Any, plan: str, **call: Any) -> list[Tensor]:
+    x = x.clone().requires_grad_()
+    y = equation_5(layer, x, Rows(M, owner), plan, **call)
+    weights = torch.linspace(-1, 2, y.numel(), dtype=y.dtype).reshape(y.shape)
+    return [y, *torch.autograd.grad((y * weights).sum(), [x, layer.weight, layer.r, layer.s])]
+
+
+@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("case", RANK_ONE.values(), ids=RANK_ONE)
+def test_plans_are_the_same_function(case: Case, rank: int, owner: Any) -> None:
+    layer, (x,) = case.layer(rank=rank), case.batch(N * M)
+    scaled = values_and_gradients(layer, x, owner, "scale", **case.call)
+    for plan in plans(layer, owner):
+        for ours, expected in zip(values_and_gradients(layer, x, owner, plan, **case.call), scaled, strict=True):
+            close(ours, expected)
+    y = equation_5(layer, x, Rows(M, owner), **case.call)
+    close(y, scaled[0])  # whatever is chosen
+
+
+@pytest.mark.parametrize("owner", [None, 1], ids=["blocks", "one member"])
+def test_many_positions_are_folded_and_few_are_scaled(owner: Any) -> None:
+    layer = be.nn.Linear(8, 8, members=M)
+    assert choose_plan(layer, torch.ones(M, 8), Rows(M, owner)) == "scale"
+    assert choose_plan(layer, torch.ones(M, 1000, 8), Rows(M, owner)) == "fold"
+
+
+def test_ids_are_never_folded() -> None:
+    layer, ids = be.nn.Linear(8, 8, members=M), torch.zeros(6, dtype=torch.long)
+    assert choose_plan(layer, torch.ones(6, 1000, 8), Rows(M, ids)) == "scale"
+
+
+@pytest.mark.parametrize("name", ["linear", "conv2d", "conv2d, circular", "transposed2d"])
+@pytest.mark.parametrize("positions", [1, 64])
+def test_the_plan_does_not_depend_on_how_many_members_there_are(name: str, positions: int) -> None:
+    few, many = (EVERY[name].layer(members=members) for members in (1, 64))
+    row = EVERY[name].row
+    shape = (positions, *row[:-1], row[-1]) if name == "linear" else (row[0], *(8 * positions for _ in row[1:]))
+    for owner in (0, None):
+        x = torch.zeros(64, *shape)
+        assert choose_plan(many, x, Rows(64, owner)) == choose_plan(few, x if owner == 0 else x[:1], Rows(1, owner))
