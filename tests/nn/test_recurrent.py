@@ -1,0 +1,177 @@
+"""LSTM and GRU for members against torch's own: layers, directions, projections, packed rows, given states."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from layer_cases import M, randomise
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+import batchensemble as be
+from batchensemble.nn.route import Route, travel
+
+N, T, WIDTH, H = 4, 5, 3, 4
+close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
+LENGTHS = torch.tensor([3, 5, 1, 3])
+IDS = torch.tensor([2, 0, 2, 1])
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lstm": ("LSTM", {}),
+    "lstm, all": ("LSTM", {"num_layers": 2, "bidirectional": True, "proj_size": 2, "batch_first": True}),
+    "lstm, no bias": ("LSTM", {"bias": False, "batch_first": True}),
+    "gru": ("GRU", {"batch_first": True}),
+    "gru, all": ("GRU", {"num_layers": 2, "bidirectional": True}),
+}
+every_kind = pytest.mark.parametrize(("kind", "options"), KINDS.values(), ids=KINDS)
+
+
+def layer(kind: str, options: dict[str, Any], **more: Any) -> nn.Module:
+    return randomise(getattr(be.nn, kind)(WIDTH, H, members=M, **options, **more).double())
+
+
+def batch(options: dict[str, Any], rows: int = N) -> Tensor:
+    x = torch.randn(rows, T, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return x if options.get("batch_first") else x.transpose(0, 1)
+
+
+def states(kind: str, options: dict[str, Any], rows: int = N) -> Any:
+    generator = torch.Generator().manual_seed(1)
+    cells = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+
+    def state(size: int) -> Tensor:
+        return torch.randn(cells, rows, size, generator=generator, dtype=torch.float64)
+
+    return (state(options.get("proj_size") or H), state(H)) if kind == "LSTM" else state(H)
+
+
+def leaves(out: Any) -> list[Tensor]:
+    if isinstance(out, PackedSequence):
+        return [out.data]
+    return [out] if isinstance(out, Tensor) else [leaf for part in out for leaf in leaves(part)]
+
+
+def mixed(module: nn.Module, x: Tensor, hx: Any, options: dict[str, Any]) -> tuple[Tensor, list[Tensor]]:
+    """Row n by member IDS[n], one plain call each."""
+    axis, outputs, hidden = 0 if options.get("batch_first") else 1, [], []
+    for n, i in enumerate(IDS.tolist()):
+        mine = None if hx is None else _map(hx, lambda state, n=n: state[:, n : n + 1].contiguous())
+        y, after = module.plain(i)(x.narrow(axis, n, 1), mine)
+        outputs.append(y)
+        hidden.append(leaves(after))
+    return torch.cat(outputs, axis), [torch.cat(parts, 1) for parts in zip(*hidden, strict=True)]
+
+
+def _map(hx: Any, function: Any) -> Any:
+    return tuple(function(state) for state in hx) if isinstance(hx, tuple) else function(hx)
+
+
+@every_kind
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_rows_that_choose_their_members(kind: str, options: dict[str, Any], given: bool, rank: int) -> None:
+    module, x = layer(kind, options, rank=rank), batch(options)
+    hx = states(kind, options) if given else None
+    y, hidden = mixed(module, x, hx, options)
+    module.routed = True
+    ours, after = travel(Route(M, N, IDS), module, x, hx)
+    close(ours, y)
+    for a, b in zip(leaves(after), hidden, strict=True):
+        close(a, b)
+
+
+@every_kind
+@pytest.mark.parametrize("given", [False, True])
+def test_blocks(kind: str, options: dict[str, Any], given: bool) -> None:
+    module, x = layer(kind, options), batch(options)
+    hx = states(kind, options) if given else None
+    axis = 0 if options.get("batch_first") else 1
+    y, after = module(torch.cat([x] * M, axis), hx if hx is None else _map(hx, lambda s: torch.cat([s] * M, 1)))
+    for i in range(M):
+        expected, state = module.plain(i)(x, hx)
+        close(y.chunk(M, axis)[i], expected)
+        for ours, theirs in zip(leaves(after), leaves(state), strict=True):
+            close(ours.chunk(M, 1)[i], theirs)
+
+
+@every_kind
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("given", [False, True])
+def test_packed_rows(kind: str, options: dict[str, Any], in_order: bool, given: bool) -> None:
+    module, x = layer(kind, options), batch(options)
+    lengths = LENGTHS.sort(descending=True).values if in_order else LENGTHS
+    packed = pack_padded_sequence(x, lengths, bool(options.get("batch_first")), enforce_sorted=in_order)
+    hx = states(kind, options) if given else None
+    module.routed = True
+    y, after = travel(Route(M, N, IDS), module, packed, hx)
+    assert isinstance(y, PackedSequence)
+    for ours, theirs in zip(y[1:], packed[1:], strict=True):  # batch sizes and the order of rows are the input's
+        assert (ours is None and theirs is None) or torch.equal(ours, theirs)
+    padded, found = pad_packed_sequence(y, batch_first=True)
+    assert torch.equal(found, lengths)
+    rows = x if options.get("batch_first") else x.transpose(0, 1)
+    for n, i in enumerate(IDS.tolist()):
+        row = rows[n : n + 1, : lengths[n]]
+        mine = None if hx is None else _map(hx, lambda state, n=n: state[:, n : n + 1].contiguous())
+        expected, state = module.plain(i)(row if options.get("batch_first") else row.transpose(0, 1), mine)
+        close(padded[n, : lengths[n]], expected.reshape(int(lengths[n]), -1))
+        for ours, theirs in zip(leaves(after), leaves(state), strict=True):
+            close(ours[:, n : n + 1], theirs)
+
+
+@every_kind
+def test_torchs_names_and_what_trains_come_back(kind: str, options: dict[str, Any]) -> None:
+    plain = randomise(getattr(nn, kind)(WIDTH, H, **options).double())
+    for name, parameter in plain.named_parameters():
+        parameter.requires_grad_("weight" in name)
+    model = be.convert(plain, members=M, init="ones", combine="mean")
+    back = model.extract(2)
+    assert type(back) is type(plain)
+    assert list(back.state_dict()) == list(plain.state_dict())
+    for (name, ours), (_, theirs) in zip(back.named_parameters(), plain.named_parameters(), strict=True):
+        assert ours.requires_grad == theirs.requires_grad, name
+        close(ours, theirs)
+    assert all(p.requires_grad for n, p in model.named_parameters() if n[-2:] in (".r", ".s"))
+
+
+def test_dropout_between_layers_only_in_training() -> None:
+    module = layer("LSTM", {"num_layers": 2, "dropout": 0.9})
+    x = batch({}, rows=M)
+    torch.manual_seed(0)
+    assert not torch.equal(module(x)[0], module(x)[0])
+    module.eval()
+    assert torch.equal(module(x)[0], module(x)[0])
+
+
+def test_a_mode_and_a_hook_survive_conversion() -> None:
+    seen: list[str] = []
+    net = nn.LSTM(WIDTH, H).eval()
+    net.register_forward_hook(lambda *_: seen.append("after"))
+    net.register_forward_pre_hook(lambda *_: seen.append("before"))
+    model = be.convert(net, members=M, combine="mean", batch_dim=1)
+    assert not model.training
+    model(torch.randn(T, 7, WIDTH))
+    model.extract(0)(torch.randn(T, 7, WIDTH))
+    assert seen == ["before", "after"] * 2
+
+
+def test_networks_may_flatten_parameters() -> None:
+    be.nn.LSTM(WIDTH, H, members=M).flatten_parameters()
+
+
+def test_gradients_reach_only_members_with_rows() -> None:
+    module = layer("LSTM", {})
+    module.routed = True
+    y, _ = travel(Route(M, N, torch.tensor([2, 0, 2, 0])), module, batch({}))
+    y.square().sum().backward()
+    for name, parameter in module.named_parameters():
+        if name[-2:] in (".r", ".s"):
+            assert parameter.grad[1].abs().sum() == 0
+            assert (parameter.grad[[0, 2]].flatten(1).abs().sum(1) > 0).all()
+
+
+def test_vanilla_recurrence_is_left() -> None:
+    net = nn.ModuleDict({"rnn": nn.RNN(3, 3), "cell": nn.LSTMCell(3, 3), "head": nn.Linear(3, 3)})
+    left = be.convert(net, members=2).conversion.left
+    assert set(left) == {"rnn", "cell"}
+    assert "no rank-one form of RNN" in left["rnn"]
