@@ -1,0 +1,8 @@
+"""Lifelong learning: one member per task, nothing forgotten."""
+
+from batchensemble.lifelong.data import TaskData
+from batchensemble.lifelong.learner import Learner
+from batchensemble.lifelong.stall import StalledTask
+from batchensemble.lifelong.training import Diverged, Epoch, Training
+
+__all__ = ["Diverged", "Epoch", "Learner", "StalledTask", "TaskData", "Training"]

@@ -1,0 +1,89 @@
+"""How new tasks begin: as which member, with which head, looking at whom."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from batchensemble.ensemble import Ensemble
+from batchensemble.lifelong.data import Part, seed_of
+from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.network import Tasks, train_own_, twin
+from batchensemble.lifelong.similarity import similarities
+
+Start = Literal["init", "first", "similar"]
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What every new task of a learner begins with.
+
+    Args:
+        head: how heads are made.
+        start: later tasks begin as the initialisation says, as the first task, or as the most similar one.
+        laterals: how many earlier tasks a new one looks at.
+        seed: of all that is drawn.
+    """
+
+    head: HeadRule
+    start: Start = "init"
+    laterals: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.start not in ("init", "first", "similar"):
+            raise ValueError(f"start must be 'init', 'first' or 'similar', got {self.start!r}")
+        if self.laterals < 0:
+            raise ValueError(f"laterals must be at least 0, got {self.laterals}")
+
+    def first(self, known: Tasks, parts: Sequence[Part]) -> Tasks:
+        """Tasks that train the shared weights, in a copy of the network."""
+        body = copy.deepcopy(known.ensemble).train()
+        if len(parts) > 1:
+            body.add_members(len(parts) - 1, generator=_generator(self.seed))
+        return self._tasks(body, known, parts, [[]] * len(parts), self.seed)
+
+    def later(
+        self, known: Tasks, parts: Sequence[Part], number: int, augment: Callable[[Tensor], Tensor] | None
+    ) -> Tasks:
+        """Tasks that train only what is their own, in a twin of the network.
+
+        Args:
+            known: the tasks that are there; one member without a task if there is none.
+            parts: the data of the new ones.
+            number: how many were learned before.
+            augment: what training does to inputs.
+        """
+        orders = [self._ranked(known, part, augment) for part in parts]
+        seed = seed_of(self.seed, number, 1)
+        fresh = _generator(seed) if self.start == "init" or not known.names else None
+        body = twin(known.ensemble, [order[0] for order in orders], fresh)
+        train_own_(body)
+        looked_at = orders if known.names else [[]] * len(parts)
+        return self._tasks(body, known, parts, looked_at, seed)
+
+    def _tasks(
+        self, body: Ensemble, known: Tasks, parts: Sequence[Part], orders: Sequence[Sequence[int]], seed: int
+    ) -> Tasks:
+        sources = [tuple(known.names[place] for place in order[: self.laterals]) for order in orders]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            heads = [TaskHead(self.head, part.classes, looks) for part, looks in zip(parts, sources, strict=True)]
+        tasks = Tasks(body, [part.name for part in parts], heads, earlier=known)
+        tasks.heads.to(known.ensemble.device)
+        return tasks
+
+    def _ranked(self, known: Tasks, part: Part, augment: Callable[[Tensor], Tensor] | None) -> list[int]:
+        """Places of the known tasks, the one to begin as first; by similarity where that matters."""
+        if not known.names or (self.start != "similar" and not self.laterals):
+            return [0]
+        scores = similarities(known, part, self.seed, augment)
+        order = sorted(range(len(scores)), key=lambda place: -scores[known.names[place]])
+        return order if self.start == "similar" else [0, *(place for place in order if place)]
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

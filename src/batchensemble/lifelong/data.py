@@ -1,0 +1,142 @@
+"""A task's data, and batches that mix the rows of several tasks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+
+TaskData: TypeAlias = tuple[Tensor, Tensor] | Dataset[Any]
+"""Inputs `(N, ...)` with labels `(N,)`, or a map-style dataset of (input, label)."""
+
+
+class Batch(NamedTuple):
+    """Inputs `(N, ...)`, labels `(N,)`, and the place `(N,)` of every row's task among those trained together."""
+
+    x: Tensor
+    y: Tensor
+    task: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One task's rows.
+
+    Args:
+        name: the task's, for messages.
+        data: its dataset.
+        classes: labels lie in `[0, classes)`.
+    """
+
+    name: str
+    data: Dataset[Any]
+    classes: int
+
+    @classmethod
+    def of(cls, name: str, data: TaskData, classes: int | None = None) -> "Part":
+        """The part that a user's data makes; classes are counted where tensors say them.
+
+        Raises:
+            ValueError: no rows, labels outside `[0, classes)`, or nothing that says how many classes there are.
+        """
+        if isinstance(data, tuple | list):
+            data = TensorDataset(*data)
+        rows = len(data)  # type: ignore[arg-type]
+        if not rows:
+            raise ValueError(f"task '{name}' is empty: it has no rows to learn from")
+        if not isinstance(data, TensorDataset):
+            if classes is None:
+                raise ValueError(f"task '{name}' is a dataset, which cannot be asked for its labels: give classes=")
+            return cls(name, data, _at_least_two(name, classes))
+        labels = data.tensors[1]
+        if labels.dtype != torch.int64 or labels.ndim != 1:
+            raise ValueError(f"task '{name}': labels must be int64 (N,), got {labels.dtype} {tuple(labels.shape)}")
+        part = cls(name, data, _at_least_two(name, int(labels.max()) + 1 if classes is None else classes))
+        part.check(labels)
+        return part
+
+    def __len__(self) -> int:
+        return len(self.data)  # type: ignore[arg-type]
+
+    def rows(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of some rows."""
+        if isinstance(self.data, TensorDataset):
+            chosen = torch.as_tensor(indices)
+            x, y = (tensor[chosen.to(tensor.device)] for tensor in self.data.tensors)
+            return x, y
+        x, y = default_collate([self.data[i] for i in indices])
+        self.check(y)
+        return x, y
+
+    def check(self, labels: Tensor) -> None:
+        """Raises where a label does not fit the head."""
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= self.classes:
+            raise ValueError(
+                f"task '{self.name}' has {self.classes} classes, so labels must lie in [0, {self.classes}); "
+                f"got {low if low < 0 else high}"
+            )
+
+
+def _at_least_two(name: str, classes: int) -> int:
+    if classes < 2:
+        raise ValueError(f"task '{name}' needs at least two classes to tell apart, got {classes}")
+    return classes
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(Dataset[Any]):
+    """The rows of tasks that are learned together, one after another."""
+
+    parts: tuple[Part, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """A whole batch at once: torch's loaders ask for it where it is there."""
+        wanted, start, pieces = np.asarray(indices), 0, []
+        for task, part in enumerate(self.parts):
+            own = wanted[(wanted >= start) & (wanted < start + len(part))] - start
+            start += len(part)
+            if len(own):
+                x, y = part.rows(own.tolist())
+                pieces.append(Batch(x, y, torch.full((len(own),), task)))
+        return Batch(*(torch.cat(column) if len(column) > 1 else column[0] for column in zip(*pieces, strict=True)))
+
+
+def batches(pool: Pool, size: int, seed: int, workers: int = 0) -> Iterator[Batch]:
+    """One epoch in an order that follows from the seed; a rest smaller than a batch waits for another epoch.
+
+    Example:
+        >>> pool = Pool((Part.of("a", (torch.zeros(5, 3), torch.tensor([0, 1, 0, 1, 1]))),))
+        >>> [batch.x.shape for batch in batches(pool, size=2, seed=0)]
+        [torch.Size([2, 3]), torch.Size([2, 3])]
+    """
+    loader: DataLoader[Any] = DataLoader(
+        pool,
+        size,
+        shuffle=True,
+        drop_last=len(pool) >= size,
+        num_workers=workers,
+        collate_fn=_as_it_is,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    return iter(loader)
+
+
+def steps_of(pool: Pool, size: int) -> int:
+    """Batches in an epoch."""
+    return max(1, len(pool) // size)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def seed_of(*parts: int) -> int:
+    """One seed from several numbers, e.g. a training's seed and an epoch."""
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,0 +1,355 @@
+"""One member per task: the first task trains the shared weights, every other one its own vectors and head."""
+
+import copy
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble.convert import convert
+from batchensemble.files import fingerprints
+from batchensemble.lifelong import storage
+from batchensemble.lifelong.beginning import Beginning, Start
+from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
+from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.network import Tasks, freeze_common_
+from batchensemble.lifelong.progress import Progress, shown
+from batchensemble.lifelong.similarity import similarities
+from batchensemble.lifelong.stall import skill, warn_if_stalled
+from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
+from batchensemble.nn.init import Init
+from batchensemble.nn.selection import Rule
+from batchensemble.optim import parameter_groups
+from batchensemble.prediction import Prediction
+
+
+class Learner(nn.Module):
+    """Learns task after task and forgets none: task t has the weight `W o s_t r_t^T` and a head of its own.
+
+    The first task trains W, r_1, s_1 and its head; a later one only r_t, s_t, its biases and its head. What a task
+    answers never changes after it was learned, bit for bit: shared weights and norm statistics are frozen then. A
+    learner is always in evaluation mode, since training happens in a twin.
+
+    Args:
+        backbone: a network that gives features; left untouched.
+        head: how many features it gives (a head is then `nn.Linear(features, classes)`), or a function from the
+            number of classes to a head.
+        rank: components of a task's fast matrix; 1 is the paper's.
+        norm: `shared` norms, frozen after the first task, or norms of every task's own (`member`).
+        init: how r and s begin, as in `batchensemble.convert`.
+        start: later tasks begin as `init` says (the paper), as the `first` task, or as the most `similar` one.
+        laterals: how many earlier tasks (the most similar ones) a new task also looks at.
+        pretrained: the shared weights are good as they are: no task trains them. Goes with `init="ones"`.
+        include: which layers have fast weights, as in `batchensemble.convert`.
+        exclude: which layers have none.
+        training: how tasks are trained, unless `learn` is told otherwise.
+        folder: keeps what is learned and what is being learned; what is there already is read.
+        seed: of heads, r and s.
+
+    Example:
+        >>> backbone = nn.Sequential(nn.Linear(4, 16), nn.ReLU())
+        >>> learner = Learner(backbone, head=16, training=Training(epochs=2, batch_size=8))
+        >>> x = torch.randn(32, 4)
+        >>> for name, label in {"first": x[:, 0] > 0, "second": x[:, 1] > 0}.items():
+        ...     _ = learner.learn((x, label.long()), name)
+        >>> learner.tasks, learner.predict(x, task="second").probs.shape
+        (('first', 'second'), torch.Size([32, 2]))
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        head: HeadRule,
+        *,
+        rank: int = 1,
+        norm: str = "shared",
+        init: Init = "sign",
+        start: Start = "init",
+        laterals: int = 0,
+        pretrained: bool = False,
+        include: Rule = None,
+        exclude: Rule = None,
+        training: Training | None = None,
+        folder: str | Path | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.beginning = Beginning(head, start, laterals, seed)
+        generator = torch.Generator().manual_seed(seed)
+        chosen: dict[str, Any] = {"include": include, "exclude": exclude, "generator": generator}
+        body = convert(backbone, 1, rank=rank, norm=norm, init=init, combine=None, **chosen)
+        self.network = Tasks(body)
+        self.training_settings = training or Training()
+        self.folder = None if folder is None else storage.Folder(Path(folder))
+        self._learned = 0  # tasks ever, forgotten ones among them
+        self._numbers: dict[str, int] = {}
+        self._skill: float | None = None
+        self._settled = pretrained  # the shared weights are final
+        if pretrained:
+            freeze_common_(body)
+        self.eval()
+        if self.folder is not None:
+            self._open(self.folder)
+
+    def train(self, mode: bool = True) -> Self:
+        """Nothing: a learner stays in evaluation mode, so that no call can move what tasks share."""
+        return super().train(False)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks, in the order in which they were learned."""
+        return tuple(self.network.names)
+
+    # ---- learning ------------------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        data: TaskData,
+        name: str | int | None = None,
+        *,
+        classes: int | None = None,
+        training: Training | None = None,
+        progress: bool | Progress = False,
+    ) -> list[Epoch]:
+        """Learn one task. Interrupted, and called again on the same `folder`, it goes on where it was.
+
+        Args:
+            data: inputs `(N, ...)` and labels `(N,)`, or a map-style dataset of (input, label).
+            name: by default the number of tasks learned before.
+            classes: how many; counted where labels are a tensor.
+            training: how; by default as the learner was told.
+            progress: show a bar, or call this after every epoch.
+
+        Returns:
+            What happened in every epoch.
+        """
+        name = storage.checked_name(self._free_name() if name is None else name)
+        counts = None if classes is None else {name: classes}
+        return self.learn_together({name: data}, classes=counts, training=training, progress=progress)
+
+    def learn_together(
+        self,
+        tasks: Mapping[str, TaskData],
+        *,
+        classes: Mapping[str, int] | None = None,
+        training: Training | None = None,
+        progress: bool | Progress = False,
+    ) -> list[Epoch]:
+        """Learn tasks that arrive together in one pass: every batch mixes their rows, each with its own task.
+
+        As the first thing a learner learns, they train the shared weights together.
+
+        Args:
+            tasks: data by name.
+            classes: how many, by name.
+            training: see `learn`.
+            progress: see `learn`.
+        """
+        parts = self._parts(tasks, classes or {})
+        training = training or self.training_settings
+        trainee = self._trainee(parts, training)
+        groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
+        checkpoint = self._checkpoint(parts, training)
+        with shown(progress) as told:
+            loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
+            history = loop.run()
+        self._adopt(trainee)
+        if history:
+            self._judge(history[-1], parts)
+        self._keep(trainee.names)
+        return history
+
+    def similarity(self, data: TaskData, classes: int | None = None) -> dict[str, float]:
+        """How well every task's features tell a new task's classes apart, by name.
+
+        The accuracy of the nearest class mean on rows that are not in the means, from at most 512 rows.
+
+        Args:
+            data: as in `learn`.
+            classes: as in `learn`.
+        """
+        part = Part.of("new", data, classes)
+        return similarities(self.network, part, self.beginning.seed, self.training_settings.augment)
+
+    def _parts(self, tasks: Mapping[str, TaskData], classes: Mapping[str, int]) -> tuple[Part, ...]:
+        if not tasks:
+            raise ValueError("expected at least one task to learn, got none")
+        names = [storage.checked_name(name) for name in tasks]
+        for name in names:
+            if name in self.tasks:
+                raise ValueError(f"task '{name}' is known already: forget it first, or choose another name")
+        return tuple(
+            Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
+        )
+
+    def _trainee(self, parts: Sequence[Part], training: Training) -> Tasks:
+        """The new tasks, untrained, in training mode."""
+        if self._settled:
+            return self.beginning.later(self.network, parts, self._learned, training.augment)
+        return self.beginning.first(self.network, parts)
+
+    def _adopt(self, trainee: Tasks) -> None:
+        trainee.eval().requires_grad_(False)
+        if self._settled:
+            self.network.adopt(trainee, instead=not self.tasks)
+        else:
+            self.network = Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
+            self._settled = True
+        for name in trainee.names:
+            self._numbers[name] = self._learned
+            self._learned += 1
+
+    def _judge(self, last: Epoch, parts: Sequence[Part]) -> None:
+        if self._skill is None:
+            self._skill = skill(last.accuracy, parts)
+        else:
+            warn_if_stalled(last, parts, self._skill, self.network.ensemble.settings.rank)
+
+    def _free_name(self) -> int:
+        number = self._learned
+        while str(number) in self.tasks:
+            number += 1
+        return number
+
+    # ---- answering -----------------------------------------------------------------------------------------------
+
+    def forward(self, x: Tensor, task: Any) -> Tensor:
+        """Logits `(N, classes)`; see `predict` for `task`."""
+        logits: Tensor = self.network(x, self._places(task, len(x), x.device))
+        return logits
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, task: Any, batch_size: int | None = None) -> Prediction:
+        """What a task says of every row, or each row's own task of it.
+
+        Args:
+            x: inputs `(N, ...)`.
+            task: a name; or one name per row, as a sequence or (for names that are numbers) a tensor. Rows may then
+                have different numbers of classes: they get as many as the largest task among them has, and those
+                that a row's task does not have are of probability zero.
+            batch_size: rows per pass; all at once by default.
+        """
+        places = self._places(task, len(x), x.device)
+        size = batch_size or max(1, len(x))
+        ids = places.split(size) if isinstance(places, Tensor) else [places] * len(x.split(size))
+        parts = [self.network(rows, place) for rows, place in zip(x.split(size), ids, strict=True)]
+        width = max(part.shape[1] for part in parts)
+        return Prediction(
+            torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])[None]
+        )
+
+    def extract(self, task: str | int) -> nn.Module:
+        """A task as a plain network, `backbone` then `head`, that needs nothing of this library."""
+        place = self._place(task)
+        head: TaskHead = self.network.heads[place]  # type: ignore[assignment]
+        if head.lateral is not None:
+            raise ValueError(f"task '{task}' looks at {head.lateral.sources}: no plain network says what it says")
+        layers = {"backbone": self.network.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
+        return nn.Sequential(OrderedDict(layers)).eval()
+
+    def _places(self, task: Any, rows: int, device: torch.device) -> int | Tensor:
+        if isinstance(task, str | int):
+            return self._place(task)
+        names = task.tolist() if isinstance(task, Tensor) else list(task)
+        if len(names) != rows:
+            raise ValueError(f"expected one task, or one for each of the {rows} rows; got {len(names)}")
+        return torch.tensor([self._place(name) for name in names], dtype=torch.int64, device=device)
+
+    def _place(self, task: str | int) -> int:
+        name = str(task)
+        if name not in self.network.names:
+            raise ValueError(f"unknown task '{name}': this learner knows {', '.join(self.tasks) or 'none yet'}")
+        return self.network.names.index(name)
+
+    # ---- tasks come and go ---------------------------------------------------------------------------------------
+
+    def forget(self, task: str | int) -> None:
+        """Lose a task, its file in the learner's folder too; the others answer as before.
+
+        Raises:
+            ValueError: it is the only one, or another task looks at it.
+        """
+        place, name = self._place(task), str(task)
+        if len(self.tasks) == 1:
+            raise ValueError(f"task '{name}' is the only one: make a new learner instead of an empty one")
+        for other, head in zip(self.tasks, self.network.heads, strict=True):
+            if head.lateral is not None and name in head.lateral.sources:  # type: ignore[union-attr, operator]
+                raise ValueError(f"task '{other}' looks at task '{name}': forget that one first")
+        self.network.drop(place)
+        del self._numbers[name]
+        if self.folder is not None:
+            self.folder.task(name).unlink(missing_ok=True)
+
+    def save_task(self, task: str | int, path: str | Path) -> None:
+        """A task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
+        place = self._place(task)
+        storage.save_task(self.network, place, Path(path), self._numbers[str(task)])
+
+    def load_task(self, path: str | Path, name: str | int | None = None) -> str:
+        """Add the task of a file; returns its name. Refused where the shared weights are others.
+
+        Args:
+            path: a file by `save_task`.
+            name: by default the one in the file.
+        """
+        wanted = None if name is None else storage.checked_name(name)
+        found, number = storage.load_task(self.network, Path(path), self.beginning.head, wanted)
+        if found.names[0] in self.tasks:
+            raise ValueError(f"task '{found.names[0]}' is known already: load it under another name")
+        freeze_common_(self.network.ensemble)
+        self._settled = True
+        self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)
+        self._numbers[found.names[0]] = number
+        self._learned = max(self._learned, number + 1)
+        return found.names[0]
+
+    def save(self, folder: str | Path) -> None:
+        """Everything, as a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
+        self._write(storage.Folder(Path(folder)), self.tasks)
+
+    def _write(self, folder: storage.Folder, names: Sequence[str]) -> None:
+        """Some tasks; with all of them, what they share."""
+        folder.path.mkdir(parents=True, exist_ok=True)
+        if len(names) == len(self.tasks):
+            storage.save_shared(self.network.ensemble, folder.shared, self._skill or 0.0)
+        for name in names:
+            self.save_task(name, folder.task(name))
+
+    def _open(self, folder: storage.Folder) -> None:
+        paths = folder.found()
+        if paths:
+            self._skill = storage.load_shared_(self.network.ensemble, folder.shared)
+            for path in paths:
+                self.load_task(path)
+
+    def _keep(self, names: Sequence[str]) -> None:
+        """Writes what was just learned into the learner's folder, and ends its checkpoint."""
+        if self.folder is not None:
+            self._write(self.folder, names)
+            self.folder.unfinished.unlink(missing_ok=True)
+
+    def _checkpoint(self, parts: Sequence[Part], training: Training) -> Checkpoint | None:
+        if self.folder is None:
+            return None
+        how = self.beginning
+        identity = {
+            "tasks": [[part.name, part.classes, len(part)] for part in parts],
+            "training": training.numbers(),
+            "options": [how.start, how.laterals, how.seed, self._learned, self._settled],
+            "shared": storage.digest(fingerprints(self.network.ensemble.net)),
+        }
+        return Checkpoint(self.folder.unfinished, identity)
+
+
+def _objective(trainee: Tasks, training: Training) -> Any:
+    alone = len(trainee.names) == 1
+
+    def objective(batch: Batch) -> tuple[Tensor, Tensor]:
+        logits = trainee(batch.x, 0 if alone else batch.task)
+        return training.loss(logits, batch.y), logits
+
+    return objective

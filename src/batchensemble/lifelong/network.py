@@ -1,0 +1,134 @@
+"""Tasks around one network: a member and a head for each; new ones train in a twin that shares the weights."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble.ensemble import Ensemble
+from batchensemble.lifelong.head import TaskHead
+from batchensemble.nn.convert import member_modules
+from batchensemble.nn.member import MemberModule
+
+
+class Tasks(nn.Module):
+    """An ensemble with a member per task, and every task's head.
+
+    Args:
+        ensemble: the backbone; member i is task i.
+        names: of the tasks, in the order of members.
+        heads: in that order.
+        earlier: where lateral connections lead to; by default to tasks in here.
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        names: Sequence[str] = (),
+        heads: Sequence[TaskHead] = (),
+        earlier: "Tasks | None" = None,
+    ) -> None:
+        super().__init__()
+        self.ensemble = ensemble
+        self.names = list(names)
+        self.heads = nn.ModuleList(heads)
+        self._earlier = (earlier,)  # in a tuple: it is no part of this module
+
+    def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
+        """Logits `(N, classes)` of one task for all rows, or of each row's own, `task` being their places `(N,)`.
+
+        Mixed rows get as many logits as the largest head among them has; classes that a row's task does not have
+        are minus infinity.
+        """
+        features: Tensor = self.ensemble(x, member=task)
+        if not isinstance(task, Tensor):
+            return self._logits(task, x, features)
+        present = task.unique().tolist()
+        places = [(task == i).nonzero().squeeze(1) for i in present]
+        parts = [self._logits(i, x[rows], features[rows]) for i, rows in zip(present, places, strict=True)]
+        width = max((part.shape[1] for part in parts), default=0)
+        padded = [F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts]
+        return torch.cat(padded)[torch.cat(places).argsort()]
+
+    def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
+        head: TaskHead = self.heads[place]  # type: ignore[assignment]
+        home = self._earlier[0] or self
+        others = [home.seen(x, source) for source in head.lateral.sources] if head.lateral else []
+        return head(features, others)  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def seen(self, x: Tensor, name: str) -> Tensor:
+        """A task's own features, for others to look at."""
+        features: Tensor = self.ensemble(x, member=self.names.index(name))
+        return features
+
+    @torch.no_grad()
+    def adopt(self, others: "Tasks", instead: bool = False) -> None:
+        """Take over tasks that trained elsewhere; those that are here answer as before.
+
+        Args:
+            others: the tasks.
+            instead: put the first of them into the place of a member that is no task yet.
+        """
+        before = 0 if instead else len(self.ensemble)
+        missing = before + len(others.names) - len(self.ensemble)
+        if missing:
+            self.ensemble.add_members(missing, like=0)
+        for (_, mine), (_, theirs) in zip(members_of(self), members_of(others), strict=True):
+            for (_, rows), (_, new) in zip(mine.stacked_tensors(), theirs.stacked_tensors(), strict=True):
+                rows[before:].copy_(new)
+        self.names += others.names
+        self.heads.extend(others.heads)
+
+    def drop(self, place: int) -> None:
+        """Lose a task; the others answer as before."""
+        self.ensemble.keep_members([i for i in range(len(self.names)) if i != place])
+        del self.names[place], self.heads[place]
+
+
+def members_of(tasks: Tasks) -> list[tuple[str, MemberModule]]:
+    """The layers that have a row for every task."""
+    return member_modules(tasks.ensemble.net)
+
+
+def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:
+    """An ensemble that shares all common weights with `ensemble`, with new members of its own.
+
+    An optimiser with momentum moves all rows of a stacked parameter, also those without gradient: so new tasks train
+    in here, where there are no others, and cost the same whatever the number of tasks that are known.
+
+    Args:
+        ensemble: left as it is; its common weights are frozen.
+        likes: the members that the new ones begin as.
+        fresh: draw r and s anew from here, by the initialisation of `batchensemble.convert`.
+    """
+    tensors = [*ensemble.parameters(), *ensemble.buffers()]
+    new = copy.deepcopy(ensemble, {id(tensor): tensor for tensor in tensors})
+    new.keep_members(likes)
+    for _, module in member_modules(new.net):
+        drawn = module.fresh(len(likes), fresh) if fresh is not None else {}
+        for name, tensor in module.stacked_tensors():
+            if name in drawn:
+                tensor.data.copy_(drawn[name])
+            if isinstance(tensor, nn.Parameter):
+                tensor.requires_grad_()
+    return new
+
+
+def freeze_common_(ensemble: Ensemble) -> None:
+    """What members share trains no more."""
+    for module in ensemble.modules():
+        own = set(module.stacked) if isinstance(module, MemberModule) else set()
+        for name, parameter in module.named_parameters(recurse=False):
+            if name not in own:
+                parameter.requires_grad_(False)
+
+
+def train_own_(ensemble: Ensemble) -> None:
+    """Training mode, except for what keeps shared statistics: a module with buffers that are not the members'."""
+    ensemble.train()
+    for module in ensemble.modules():
+        if not isinstance(module, MemberModule) and any(True for _ in module.buffers(recurse=False)):
+            module.eval()

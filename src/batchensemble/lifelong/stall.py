@@ -1,0 +1,39 @@
+"""Is a task learned nearly as well as the first one was?"""
+
+import warnings
+from collections.abc import Sequence
+
+from batchensemble.lifelong.data import Part
+from batchensemble.lifelong.training import Epoch
+
+MARGIN = 0.3  # of skill that a task may stay behind the first one
+
+
+class StalledTask(UserWarning):
+    """A task was learned much less well than the first one: its vectors may not be enough for it."""
+
+
+def skill(accuracy: float, parts: Sequence[Part]) -> float:
+    """Accuracy above chance: 0 is guessing, 1 is perfect.
+
+    Example:
+        >>> import torch
+        >>> skill(0.75, [Part.of("coins", (torch.zeros(2, 1), torch.tensor([0, 1])))])
+        0.5
+    """
+    chance = sum(len(part) / part.classes for part in parts) / sum(map(len, parts))
+    return (accuracy - chance) / (1 - chance)
+
+
+def warn_if_stalled(last: Epoch, parts: Sequence[Part], first: float, rank: int) -> None:
+    """Warns of tasks that stay far behind the first one, whose skill is `first`."""
+    if skill(last.accuracy, parts) >= first - MARGIN:
+        return
+    names = ", ".join(part.name for part in parts)
+    warnings.warn(
+        f"task {names} ends at a training accuracy of {last.accuracy:.1%}, and the first task was learned much better: "
+        f"vectors of rank {rank} may not be enough for it. Try longer training, start='similar', norm='member', "
+        "laterals= or a higher rank=.",
+        StalledTask,
+        stacklevel=5,
+    )

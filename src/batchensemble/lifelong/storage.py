@@ -1,0 +1,157 @@
+"""A learner on disk: one file for what tasks share, a small one for every task."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble import files
+from batchensemble.ensemble import Ensemble
+from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.network import Tasks, members_of, twin
+from batchensemble.nn.convert import member_modules
+
+
+def checked_name(name: str | int) -> str:
+    """A task's name, fit for a file's.
+
+    Example:
+        >>> checked_name("birds"), checked_name(7)
+        ('birds', '7')
+    """
+    text = str(name)
+    if not re.fullmatch(r"[\w.-]+", text):
+        raise ValueError(f"a task's name is made of letters, digits, '_', '-' and '.', got {text!r}")
+    return text
+
+
+def save_task(tasks: Tasks, place: int, path: Path, number: int) -> None:
+    """A task's own tensors, and fingerprints of everything that its answers depend on besides.
+
+    Args:
+        tasks: where the task is.
+        place: which it is.
+        path: the file; replaced in one move.
+        number: how many tasks were learned before it.
+    """
+    head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
+    tensors = {f"member.{key}": value for key, value in _rows(tasks, place).items()}
+    tensors |= {f"head.{key}": value for key, value in head.state_dict().items()}
+    sources = head.lateral.sources if head.lateral else ()
+    header = {
+        "name": tasks.names[place],
+        "classes": head.classes,
+        "number": number,
+        "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
+        "fingerprints": files.fingerprints(tasks.ensemble.net),
+    }
+    files.write(path, "task", tensors, header)
+
+
+@torch.no_grad()
+def load_task(tasks: Tasks, path: Path, rule: HeadRule, name: str | None = None) -> tuple[Tasks, int]:
+    """The task of a file as a twin to adopt, and its number.
+
+    Raises:
+        ValueError: the file was saved with other shared weights, or does not fit this network.
+    """
+    tensors, header = files.read(path, "task")
+    _check_shared(path, tasks.ensemble, header["fingerprints"])
+    for source, expected in header["sources"].items():
+        if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
+            raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
+    head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device)
+    found = Tasks(twin(tasks.ensemble, [0]), [name or header["name"]], [head])
+    targets = {f"member.{key}": value for key, value in _rows(found, 0).items()}
+    targets |= {f"head.{key}": value for key, value in head.state_dict().items()}
+    files.check_fit(path, tensors, {key: target.shape for key, target in targets.items()})
+    for key, target in targets.items():
+        target.copy_(tensors[key])
+    return found, int(header["number"])
+
+
+def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
+    """What all tasks have in common, and how well the first one was learned."""
+    files.write(path, "shared", _common(ensemble), {"skill": skill})
+
+
+@torch.no_grad()
+def load_shared_(ensemble: Ensemble, path: Path) -> float:
+    """Puts common weights into an ensemble; returns how well the first task was learned."""
+    tensors, header = files.read(path, "shared")
+    targets = _common(ensemble)
+    files.check_fit(path, tensors, {name: target.shape for name, target in targets.items()})
+    for name, target in targets.items():
+        target.copy_(tensors[name])
+    return float(header["skill"])
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A learner's folder: `shared.safetensors`, a file per task, and the checkpoint of what is being learned."""
+
+    path: Path
+
+    def task(self, name: str) -> Path:
+        """Where a task is kept."""
+        return self.path / f"task-{name}.safetensors"
+
+    @property
+    def shared(self) -> Path:
+        """Where the common weights are kept."""
+        return self.path / "shared.safetensors"
+
+    @property
+    def unfinished(self) -> Path:
+        """Where a training is kept while it lasts."""
+        return self.path / "learning.pt"
+
+    def found(self) -> list[Path]:
+        """The tasks' files in the order in which they were learned.
+
+        None count without shared weights; and those without any task are of a first one that was cut short.
+        """
+        paths = self.path.glob("task-*.safetensors") if self.shared.exists() else ()
+        return sorted(paths, key=lambda path: int(files.read(path, "task")[1]["number"]))
+
+
+def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
+    """Sixteen hexadecimal digits that name tensors or plain values."""
+    found = hashlib.sha256()
+    for name, value in tensors.items():
+        found.update(name.encode())
+        found.update(
+            value.detach().cpu().contiguous().numpy().tobytes() if isinstance(value, Tensor) else str(value).encode()
+        )
+    return found.hexdigest()[:16]
+
+
+def _check_shared(path: Path, ensemble: Ensemble, theirs: Mapping[str, str]) -> None:
+    own = files.fingerprints(ensemble.net)
+    for layer in [*own, *theirs]:
+        if own.get(layer) != theirs.get(layer):
+            raise ValueError(
+                f"{path} was saved with other shared weights: they differ first in layer '{layer}'. "
+                "A task's file only fits the learner that it was learned in."
+            )
+
+
+def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
+    """Views of a task's rows."""
+    return {
+        f"{layer}.{name}".removeprefix("."): tensor.detach()[place]
+        for layer, module in members_of(tasks)
+        for name, tensor in module.stacked_tensors()
+    }
+
+
+def _common(ensemble: Ensemble) -> dict[str, Tensor]:
+    """The network's tensors that no member has to itself."""
+    own = {id(tensor) for _, module in member_modules(ensemble.net) for _, tensor in module.stacked_tensors()}
+    names = {name for name, tensor in ensemble.net.state_dict(keep_vars=True).items() if id(tensor) in own}
+    return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in names}

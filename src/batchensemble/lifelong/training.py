@@ -1,0 +1,251 @@
+"""A short training loop on plain torch: seeded by epoch, saved by epoch, resumed where it was killed."""
+
+import math
+import os
+import pickle
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble.lifelong.data import Batch, Pool, batches, seed_of, steps_of
+
+Groups = list[dict[str, Any]]
+Objective = Callable[[Batch], tuple[Tensor, Tensor]]
+"""A batch to the loss that is minimised and the logits that are counted."""
+
+
+def nesterov(groups: Groups) -> torch.optim.Optimizer:
+    """Stochastic gradient descent with Nesterov's momentum of 0.9."""
+    return torch.optim.SGD(groups, momentum=0.9, nesterov=True)
+
+
+def cosine(done: float) -> float:
+    """Half a cosine from one to zero, for the share of the training that is done.
+
+    Example:
+        >>> [round(cosine(share), 2) for share in (0, 0.5, 1)]
+        [1.0, 0.5, 0.0]
+    """
+    return 0.5 * (1 + math.cos(math.pi * done))
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a task is trained.
+
+    Args:
+        epochs: passes over the task's rows; zero makes a task without training it.
+        batch_size: rows of a step.
+        lr: learning rate.
+        weight_decay: of the shared weights and of heads; vectors, biases and norms do not decay.
+        fast_lr_scale: learning rate of r and s relative to `lr`.
+        seed: of the order of rows and of whatever is drawn in training.
+        workers: processes that read a dataset.
+        autocast: a dtype to multiply in, such as `torch.bfloat16`.
+        augment: changes a batch of inputs on its device, e.g. crops; draws from torch's default generator.
+        loss: (logits, labels) to a scalar.
+        optimizer: parameter groups, each with its `lr` and `weight_decay`, to an optimiser.
+        schedule: share of the training that is done, in `[0, 1)`, to a factor of all learning rates.
+    """
+
+    epochs: int = 10
+    batch_size: int = 128
+    lr: float = 0.1
+    weight_decay: float = 5e-4
+    fast_lr_scale: float = 1.0
+    seed: int = 0
+    workers: int = 0
+    autocast: torch.dtype | None = None
+    augment: Callable[[Tensor], Tensor] | None = field(default=None, repr=False)
+    loss: Callable[[Tensor, Tensor], Tensor] = field(default=F.cross_entropy, repr=False)
+    optimizer: Callable[[Groups], torch.optim.Optimizer] = field(default=nesterov, repr=False)
+    schedule: Callable[[float], float] = field(default=cosine, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0 or self.batch_size < 1:
+            raise ValueError(
+                f"epochs must be at least 0 and batch_size at least 1, got {self.epochs} and {self.batch_size}"
+            )
+
+    def numbers(self) -> dict[str, Any]:
+        """The settings that are numbers: what a checkpoint must agree with."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), int | float)}
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What happened in one pass: running means over its steps.
+
+    Attributes:
+        names: the tasks that train.
+        epoch: counted from 1.
+        epochs: how many there will be.
+        loss: mean loss.
+        accuracy: share of rows classified right while training.
+        seconds: how long it took.
+    """
+
+    names: tuple[str, ...]
+    epoch: int
+    epochs: int
+    loss: float
+    accuracy: float
+    seconds: float
+
+
+class Diverged(ArithmeticError):
+    """The loss is not a number any more."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A training under way, in one file that is replaced in one move.
+
+    Args:
+        path: the file.
+        identity: plain values; a file that says others is of another training, and does not count.
+    """
+
+    path: Path
+    identity: Mapping[str, Any]
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Replaces the file; a process killed at any moment leaves the former one or the new one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            with beside.open("wb") as file:
+                torch.save({"identity": dict(self.identity), **state}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def load(self) -> dict[str, Any] | None:
+        """The state, or `None` where there is none of this training; one of another training is warned of.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+            raise ValueError(f"{self.path} is damaged: delete it, and the task starts anew") from error
+        if state["identity"] == dict(self.identity):
+            return state
+        warnings.warn(f"{self.path} is of another training, which is given up: this one starts anew", stacklevel=5)
+        return None
+
+
+@dataclass
+class Loop:
+    """One training: what is trained, on what, how, and who is told.
+
+    Args:
+        module: holds the parameters; a checkpoint keeps those of its tensors that are not frozen.
+        objective: what is minimised.
+        groups: the parameters to train.
+        pool: the rows.
+        training: how.
+        checkpoint: where the training is kept while it lasts, and left when it is done.
+        progress: told about every epoch.
+        after_step: called after every step, e.g. for a proximal operator.
+    """
+
+    module: nn.Module
+    objective: Objective
+    groups: Groups
+    pool: Pool
+    training: Training
+    checkpoint: Checkpoint | None = None
+    progress: Callable[[Epoch], None] | None = None
+    after_step: Callable[[], None] | None = None
+
+    def run(self) -> list[Epoch]:
+        """Trains, or goes on where a former process was killed; returns every epoch.
+
+        Everything random follows from seed and epoch, so that both end with the same weights.
+
+        Raises:
+            Diverged: the loss is not finite.
+        """
+        groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in self.groups]
+        optimizer = self.training.optimizer([group for group in groups if group["params"]])
+        rates = [float(group["lr"]) for group in optimizer.param_groups]
+        history = self._restored(optimizer)
+        devices = {p.device for group in optimizer.param_groups for p in group["params"] if p.is_cuda}
+        with torch.random.fork_rng(devices):
+            for epoch in range(len(history), self.training.epochs):
+                history.append(self._epoch(epoch, optimizer, rates))
+                self._save(optimizer, history)
+                if self.progress:
+                    self.progress(history[-1])
+        return history
+
+    def _epoch(self, epoch: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
+        training, began = self.training, time.perf_counter()
+        seed, steps = seed_of(training.seed, epoch), steps_of(self.pool, training.batch_size)
+        torch.manual_seed(seed)
+        device = next(self.module.parameters()).device
+        loss_sum, right, rows = torch.zeros((), device=device), torch.zeros((), device=device), 0
+        for step, batch in enumerate(batches(self.pool, training.batch_size, seed, training.workers)):
+            factor = training.schedule((epoch + step / steps) / training.epochs)
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * factor
+            loss, logits = self._step(self._moved(batch, device), optimizer)
+            labels = batch.y.to(device, non_blocking=True)
+            loss_sum, right = loss_sum + loss, right + (logits.argmax(-1) == labels).sum()
+            rows += len(labels)
+        mean, names = float(loss_sum) / steps, tuple(part.name for part in self.pool.parts)
+        if not math.isfinite(mean):
+            raise Diverged(f"the loss of {', '.join(names)} is {mean} in epoch {epoch + 1}: try a lower learning rate")
+        seconds = round(time.perf_counter() - began, 4)
+        return Epoch(names, epoch + 1, training.epochs, mean, float(right) / rows, seconds)
+
+    def _step(self, batch: Batch, optimizer: torch.optim.Optimizer) -> tuple[Tensor, Tensor]:
+        dtype = self.training.autocast
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(batch.x.device.type, dtype) if dtype else nullcontext():
+            loss, logits = self.objective(batch)
+        loss.backward()
+        optimizer.step()
+        if self.after_step:
+            self.after_step()
+        return loss.detach(), logits.detach()
+
+    def _moved(self, batch: Batch, device: torch.device) -> Batch:
+        x, y, task = (tensor.to(device, non_blocking=True) for tensor in batch)
+        return Batch(self.training.augment(x) if self.training.augment else x, y, task)
+
+    def _save(self, optimizer: torch.optim.Optimizer, history: list[Epoch]) -> None:
+        if self.checkpoint:
+            epochs = [{**asdict(epoch), "names": list(epoch.names)} for epoch in history]
+            state: dict[str, Any] = {"module": self._trained(), "epochs": epochs}
+            if len(history) < self.training.epochs:
+                state["optimizer"] = optimizer.state_dict()
+            self.checkpoint.save(state)
+
+    def _trained(self) -> dict[str, Tensor]:
+        frozen = {name for name, p in self.module.named_parameters(remove_duplicate=False) if not p.requires_grad}
+        return {name: tensor for name, tensor in self.module.state_dict().items() if name not in frozen}
+
+    def _restored(self, optimizer: torch.optim.Optimizer) -> list[Epoch]:
+        """Puts a former state back and returns what was done before."""
+        state = self.checkpoint.load() if self.checkpoint else None
+        if state is None:
+            return []
+        self.module.load_state_dict(state["module"], strict=False)
+        if "optimizer" in state:
+            optimizer.load_state_dict(state["optimizer"])
+        return [Epoch(**{**epoch, "names": tuple(epoch["names"])}) for epoch in state["epochs"]]
