@@ -88,7 +88,7 @@ def test_the_mask_of_one_batch_serves_every_copy(options: dict[str, Any]) -> Non
 
 def test_a_mask_that_fits_neither_rows_nor_copies_is_refused() -> None:
     layer, (q, k, v) = attention({}), inputs({})
-    with pytest.raises(ValueError, match="attn_mask has 5 matrices; 6 rows with 2 heads need 12"):
+    with pytest.raises(ValueError, match="attn_mask has 5 entries on its first axis, expected 12"):
         layer(*(torch.cat([t] * M) for t in (q, k, v)), attn_mask=torch.zeros(5, L, S, dtype=torch.float64))
 
 
@@ -140,10 +140,6 @@ def test_inside_torchs_encoder(norm_first: bool, batch_first: bool, padded: bool
     model = randomise(be.convert(net, members=M, combine="mean", batch_dim=axis, shared_inputs="mask")).eval()
     x = torch.randn(5, 3, E, dtype=torch.float64).movedim(0, axis)
     padding = {"src_key_padding_mask": torch.arange(3) > torch.tensor([[2], [0], [1], [1], [2]])} if padded else {}
-    if padded and not batch_first:  # its rows are on axis 0, the network's on axis 1
-        with torch.set_grad_enabled(grad):
-            close(model(x, member=1, **padding), model.extract(1).eval()(x, **padding))
-        return
     with torch.set_grad_enabled(grad):
         members = model.members(x, **padding)
         for i in range(M):

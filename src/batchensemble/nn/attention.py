@@ -134,20 +134,23 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
             mask = _additive(attn_mask, query.dtype)
             mask = mask[None, None] if mask.ndim == 2 else self._per_head(mask, rows)
         if padding is not None:
-            padding = _additive(padding, query.dtype)[:, None, None]
+            padding = self._for_every_copy("key_padding_mask", _additive(padding, query.dtype), rows)[:, None, None]
             mask = padding if mask is None else mask + padding
         return mask
 
     def _per_head(self, mask: Tensor, rows: int) -> Tensor:
-        """A mask `(rows * heads, length, keys)`; one given for the batch serves all of its copies."""
-        copies, members = rows * self.num_heads // len(mask), self.q_proj.members
-        if len(mask) * copies != rows * self.num_heads or copies not in (1, members):
-            raise ValueError(
-                f"attn_mask has {len(mask)} matrices; {rows} rows with {self.num_heads} heads need "
-                f"{rows * self.num_heads}"
-            )
-        per_head: Tensor = torch.cat([mask] * copies).unflatten(0, (rows, self.num_heads))
+        """A mask `(rows * heads, length, keys)`, as `(rows, heads, length, keys)`."""
+        mask = self._for_every_copy("attn_mask", mask, rows * self.num_heads)
+        per_head: Tensor = mask.unflatten(0, (rows, self.num_heads))
         return per_head
+
+    def _for_every_copy(self, name: str, mask: Tensor, size: int) -> Tensor:
+        """A mask given for the batch serves all of its copies: its rows may not be where the batch's are."""
+        if len(mask) == size:
+            return mask
+        if len(mask) * self.q_proj.members != size:
+            raise ValueError(f"{name} has {len(mask)} entries on its first axis, expected {size}")
+        return torch.cat([mask] * self.q_proj.members)
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
