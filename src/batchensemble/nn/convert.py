@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent
 from batchensemble.nn.init import Init, parse_init
@@ -114,13 +115,15 @@ def _ensembled(
 
 def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
     """The class that ensembles `module`, or why there is none."""
+    if isinstance(module, LazyModuleMixin):
+        return None, "its weights do not exist yet: run a batch through the network first"
     if type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils":
         return layers.Conv1D, ""
     for kind, target in _LAYERS.items():
         if isinstance(module, kind):
             if _computes_otherwise(module, kind):
                 return None, f"{type(module).__name__} has a forward of its own"
-            return target, _unfit(module) or _norm_refusal(target, module, norm_mode)
+            return target, _computed(module) or _norm_refusal(target, norm_mode)
     return None, f"there is no rank-one form of {type(module).__name__}"
 
 
@@ -130,13 +133,9 @@ def _computes_otherwise(module: nn.Module, kind: type[nn.Module]) -> bool:
     return any(getattr(type(module), name) is not getattr(kind, name) or name in vars(module) for name in steps)
 
 
-def _unfit(module: nn.Module) -> str:
-    tensors = [*module.parameters(), *module.buffers()]
-    if any(isinstance(t, nn.parameter.UninitializedParameter | nn.parameter.UninitializedBuffer) for t in tensors):
-        return "its weights do not exist yet: run a batch through the network first"
-    if any(_is_computed(part) for part in module.modules()):
-        return "its weight is computed from other parameters"
-    return ""
+def _computed(module: nn.Module) -> str:
+    computed = any(_is_computed(part) for part in module.modules())
+    return "its weight is computed from other parameters" if computed else ""
 
 
 def _is_computed(module: nn.Module) -> bool:
@@ -148,7 +147,7 @@ def _is_computed(module: nn.Module) -> bool:
     )
 
 
-def _norm_refusal(target: Any, module: nn.Module, norm_mode: str) -> str:
+def _norm_refusal(target: Any, norm_mode: str) -> str:
     if not issubclass(target, _NORMS):
         return ""
     return "norm='shared'" if norm_mode == "shared" else ""

@@ -77,9 +77,9 @@ class BatchNorm(MemberNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)`, the same out."""
-        x = input
-        self._check_input_dim(x)  # type: ignore[operator]
-        rows = rows_of(self, x, axis=0)
+        self._check_input_dim(input)  # type: ignore[operator]
+        rows = rows_of(self, input, axis=0)
+        x = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input  # as torch's kernels do inside
         if self.training or self.running_mean is None or self.running_var is None:
             mean, var, count = _moments(x, rows)
             if self.training and self.running_mean is not None:
@@ -89,7 +89,8 @@ class BatchNorm(MemberNorm):
         scale = torch.rsqrt(var + self.eps)
         scale = scale if self.weight is None else scale * self.weight
         shift = -mean * scale
-        return rows.affine(x, scale, shift if self.bias is None else shift + self.bias, at=1)
+        shift = shift if self.bias is None else shift + self.bias
+        return rows.affine(x, scale, shift, at=1).to(input.dtype)
 
     @torch.no_grad()
     def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
@@ -98,9 +99,9 @@ class BatchNorm(MemberNorm):
         assert self.num_batches_tracked is not None
         seen = count > 0
         self.num_batches_tracked += seen
-        mean_of_all = 1 / self.num_batches_tracked.clamp(min=1).unsqueeze(1)
-        momentum = mean_of_all if self.momentum is None else self.momentum
-        step = (seen.unsqueeze(1) * momentum).to(self.running_mean.dtype)
+        batches = self.num_batches_tracked.clamp(min=1).to(self.running_mean.dtype)
+        momentum = 1 / batches if self.momentum is None else torch.full_like(batches, self.momentum)
+        step = (seen * momentum).unsqueeze(1)
         unbiased = var * (count / (count - 1).clamp(min=1)).unsqueeze(1)
         # where, not a product with zero: a member without rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
@@ -109,8 +110,7 @@ class BatchNorm(MemberNorm):
 
 def _moments(x: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
     """Each member's mean and variance `(members, channels)` over its own rows and positions, and their count."""
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    per_row = wide.flatten(2) if x.ndim > 2 else wide.unsqueeze(2)  # (rows, channels, positions)
+    per_row = x.flatten(2) if x.ndim > 2 else x.unsqueeze(2)  # (rows, channels, positions)
     if rows.owner is None:
         var, mean = torch.var_mean(rows.split(per_row), dim=(1, 3), correction=0)
         count = per_row.new_full((rows.members,), per_row.shape[0] // rows.members * per_row.shape[2])

@@ -57,9 +57,8 @@ class Selection:
             return "registered before the fan-out"
         if not named and isinstance(module, nn.Embedding):
             return "an embedding is converted only when include names it"
-        if not named and module in self._tied:
-            return f"tied: shares its weight with {self._tied[module]!r}"
-        return ""
+        tied = [self._tied[part] for part in module.modules() if part in self._tied]
+        return f"tied: shares its weight with {tied[0]!r}" if tied and not named else ""
 
     def _matches(self, predicate: Predicate, module: nn.Module) -> bool:
         return any(predicate(name, module) for name in self._names[module])

@@ -1,0 +1,155 @@
+"""Swapping layers in place and back: what is converted, what is left, and why."""
+
+import warnings
+
+import pytest
+import torch
+from layer_cases import randomise
+from torch import nn
+from torch.nn.utils import parametrizations, prune
+
+import batchensemble as be
+from batchensemble.nn.convert import convert_
+
+
+class Scaled(nn.Linear):
+    """A forward of its own."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(input)
+
+
+class Standardised(nn.Conv2d):
+    """torch's forward, but another convolution inside it."""
+
+    def _conv_forward(self, input, weight, bias):
+        return super()._conv_forward(input, weight - weight.mean(), bias)
+
+
+class Named(nn.Linear):
+    """Only a name of its own."""
+
+
+def patched() -> nn.Module:
+    layer = nn.Linear(4, 4)
+    plain = layer.forward
+    layer.forward = lambda x: 2 * plain(x)
+    return layer
+
+
+def old_weight_norm(layer: nn.Module, name: str) -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return nn.utils.weight_norm(layer, name)
+
+
+def inside_attention() -> nn.Module:
+    attention = nn.MultiheadAttention(4, 2)
+    parametrizations.weight_norm(attention.out_proj)
+    return attention
+
+
+LEFT = {
+    "a subclass with its own forward": (lambda: Scaled(4, 4), "Scaled has a forward of its own"),
+    "a subclass with its own convolution": (lambda: Standardised(4, 4, 1), "Standardised has a forward of its own"),
+    "an object with its own forward": (patched, "Linear has a forward of its own"),
+    "lazy": (lambda: nn.LazyLinear(4), "do not exist yet"),
+    "lazy norm": (nn.LazyBatchNorm1d, "do not exist yet"),
+    "parametrised": (lambda: parametrizations.weight_norm(nn.Linear(4, 4)), "computed from other parameters"),
+    "spectral norm": (lambda: parametrizations.spectral_norm(nn.Conv2d(4, 4, 1)), "computed from other parameters"),
+    "orthogonal recurrence": (
+        lambda: parametrizations.orthogonal(nn.GRU(4, 4), "weight_hh_l0"),
+        "computed from other parameters",
+    ),
+    "old weight norm": (lambda: old_weight_norm(nn.LSTM(4, 4), "weight_hh_l0"), "computed from other parameters"),
+    "inside an attention": (inside_attention, "computed from other parameters"),
+    "pruned weight": (lambda: prune.random_unstructured(nn.Linear(4, 4), "weight", 0.5), "computed from other"),
+    "pruned bias": (lambda: prune.random_unstructured(nn.Linear(4, 4), "bias", 0.5), "computed from other"),
+    "bilinear": (lambda: nn.Bilinear(4, 4, 4), "no rank-one form of Bilinear"),
+    "bag": (lambda: nn.EmbeddingBag(4, 4), "no rank-one form of EmbeddingBag"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("include", [None, "*"])
+def test_left_plain_with_a_reason(name: str, include: str | None) -> None:
+    make, reason = LEFT[name]
+    layer = make()
+    net, done = convert_(nn.ModuleDict({"odd": layer, "head": nn.Linear(4, 2)}), 2, include=include, norm="member")
+    assert net["odd"] is layer
+    assert done.converted == ("head",)
+    assert reason in done.left["odd"]
+
+
+def test_a_subclass_with_torchs_forward_is_converted_and_comes_back() -> None:
+    model = be.convert(Named(4, 2), members=2)
+    assert type(model.extract(0)) is Named
+
+
+def test_transformers_conv1d() -> None:
+    utils = pytest.importorskip("transformers.pytorch_utils")
+    model = randomise(be.convert(utils.Conv1D(4, 3).double(), members=3, rank=2)).eval()
+    x = torch.randn(5, 2, 3, dtype=torch.float64)
+    be.verify(model, x)
+    layer = model.net
+    for i in range(3):
+        weight = layer.weight * torch.einsum("ki,ko->io", layer.r[i], layer.s[i])
+        torch.testing.assert_close(model(x, member=i), x @ weight + layer.bias[i])
+    assert type(model.extract(0)) is utils.Conv1D
+    assert list(model.extract(0).state_dict()) == ["weight", "bias"]
+
+
+def test_hooks_attributes_and_modes_survive_both_ways() -> None:
+    layer, seen = nn.Linear(4, 2).eval(), []
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    layer.note = "kept"
+    model = be.convert(nn.Sequential(layer), members=2)
+    model(torch.ones(2, 4))
+    plain = model.extract(1)
+    plain(torch.ones(2, 4))
+    assert seen == [1, 1]
+    assert model.net[0].note == plain[0].note == "kept"
+    assert not model.net[0].training
+    assert vars(plain[0]).keys() == vars(layer).keys()  # nothing of ours is left behind
+
+
+@pytest.mark.parametrize("frozen", ["weight", "bias"])
+def test_what_was_frozen_stays_frozen(frozen: str) -> None:
+    layer = nn.Conv2d(3, 4, 1)
+    getattr(layer, frozen).requires_grad_(False)
+    model = be.convert(layer, members=2)
+    for module in (model.net, model.extract(0), model.extract_mean()):
+        assert {n for n, p in module.named_parameters() if not p.requires_grad} == {frozen}
+    model.add_members(1).keep_members([2])
+    assert {n for n, p in model.net.named_parameters() if not p.requires_grad} == {frozen}
+
+
+@pytest.mark.parametrize("norm", ["batch", "", None])
+def test_norm_must_be_a_known_word(norm: str) -> None:
+    with pytest.raises(ValueError, match="norm must be 'shared' or 'member'"):
+        convert_(nn.Linear(2, 2), 2, norm=norm)
+
+
+def test_a_refusal_changes_nothing() -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    for options in (
+        {"members": 0},
+        {"members": 2, "rank": 0},
+        {"members": 2, "init": "zeros"},
+        {"members": 2, "include": "9"},
+        {"members": 2, "fan_out": "9"},
+        {"members": 2, "shared_inputs": "mask"},
+        {"members": 2, "combine": "median"},
+    ):
+        with pytest.raises(ValueError, match=r"must be|matches no|names"):
+            be.convert(net, copy=False, **options)
+        assert [type(layer) for layer in net] == [nn.Linear, nn.Linear]
+
+
+def test_in_place_keeps_the_very_weights() -> None:
+    net = nn.Sequential(nn.Linear(3, 3))
+    weight = net[0].weight
+    model = be.convert(net, members=2, copy=False)
+    assert model.net is net
+    assert model.net[0].weight is weight
+    assert be.convert(nn.Sequential(nn.Linear(3, 3)), members=2).net[0].weight is not weight

@@ -1,0 +1,159 @@
+"""Batch norm per member against as many of torch's own: statistics, counters, gradients."""
+
+import copy
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from layer_cases import M, randomise
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.nn.route import Route, travel
+
+C = 4
+close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
+BATCHES = {"1d": (C,), "1d, positions": (C, 3), "2d": (C, 2, 3), "3d": (C, 2, 1, 2)}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "mean of all batches": {"momentum": None},
+    "never updated": {"momentum": 0.0},
+    "no statistics": {"track_running_stats": False},
+    "no affine": {"affine": False},
+    "neither": {"affine": False, "track_running_stats": False},
+}
+OWNERS = {
+    "blocks": None,
+    "ids": torch.tensor([2, 0, 2, 1, 1, 0, 2, 2, 0]),
+    "a member without rows": torch.tensor([2, 0, 2, 0, 0, 0, 2, 2, 0]),
+    "one member": 1,
+}
+N = 9
+every_shape = pytest.mark.parametrize("kind", BATCHES)
+every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+every_owner = pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+
+
+def norm(kind: str, options: dict[str, Any]) -> nn.Module:
+    layer = randomise(getattr(be.nn, f"BatchNorm{kind[:2]}")(C, members=M, **options).double())
+    layer.routed = True
+    return layer
+
+
+def batch(kind: str, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(N, *BATCHES[kind], generator=generator, dtype=torch.float64) * 3 + 1
+
+
+def ids_of(owner: Any) -> Tensor:
+    if owner is None:
+        return torch.arange(M).repeat_interleave(N // M)
+    return owner if isinstance(owner, Tensor) else torch.full((N,), owner)
+
+
+@every_owner
+@every_option
+@every_shape
+def test_training_and_evaluation_are_those_of_separate_norms(kind: str, options: dict[str, Any], owner: Any) -> None:
+    layer, ids = norm(kind, options), ids_of(owner)
+    separate = [layer.plain(i).train() for i in range(M)]
+    for step in range(3):
+        x = batch(kind, step)
+        y = travel(Route(M, N, owner), layer, x)
+        for i in ids.unique().tolist():
+            close(y[ids == i], separate[i](x[ids == i]))
+    for i, plain in enumerate(separate):  # members without rows keep theirs
+        ours = layer.plain(i).state_dict()
+        for name, tensor in plain.state_dict().items():
+            close(ours[name], tensor, msg=lambda text, name=name: f"{name}: {text}")
+    x = batch(kind, 9)
+    layer.eval()
+    answer = travel(Route(M, N, owner), layer, x)
+    for i in ids.unique().tolist():
+        close(answer[ids == i], separate[i].eval()(x[ids == i]))
+
+
+@every_owner
+def test_gradients_are_those_of_separate_norms(owner: Any) -> None:
+    layer, ids, x = norm("2d", {}), ids_of(owner), batch("2d", 0).requires_grad_()
+    separate = [layer.plain(i).train() for i in range(M)]
+    weights = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
+    gradient, scale, shift = torch.autograd.grad(
+        (travel(Route(M, N, owner), layer, x) * weights).sum(), [x, layer.weight, layer.bias]
+    )
+    for i in ids.unique().tolist():
+        mine = ids == i
+        plain = separate[i]
+        loss = (plain(x[mine]) * weights[mine]).sum()
+        expected, scales, shifts = torch.autograd.grad(loss, [x, plain.weight, plain.bias])
+        close(gradient[mine], expected[mine])
+        close(scale[i], scales)
+        close(shift[i], shifts)
+
+
+def test_dealt_blocks_in_an_ensemble_update_each_member_by_its_own_rows() -> None:
+    net = nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)).double()
+    model = randomise(be.convert(net, members=M, norm="member")).train()
+    plains = [model.extract(i).train() for i in range(M)]
+    x = torch.randn(7, 3, dtype=torch.float64)
+    y, owners = model(x), torch.arange(7) * M // 7
+    for i, plain in enumerate(plains):
+        close(y[owners == i], plain(x[owners == i]))
+        close(model.extract(i)[1].running_var, plain[1].running_var)
+
+
+def test_shared_norms_mix_members_in_training_and_not_in_evaluation() -> None:
+    net = nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)).double()
+    model = randomise(be.convert(net, members=M)).train()
+    x = torch.randn(6, 3, dtype=torch.float64)
+    assert not torch.allclose(model(x, member=0)[:2], model(x)[:2])
+    be.verify(model.eval(), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_statistics_are_computed_wide(dtype: torch.dtype) -> None:
+    plain = nn.BatchNorm2d(2)
+    layer = be.nn.BatchNorm2d(2, members=1)
+    x = (torch.randn(64, 2, 8, 8) * 2 + 30).to(dtype)
+    ours, theirs = layer(x), plain(x)
+    assert ours.dtype == dtype
+    close(layer.running_mean[0], plain.running_mean, rtol=1e-3, atol=1e-3)
+    close(layer.running_var[0], plain.running_var, rtol=1e-3, atol=1e-3)
+    assert (ours.float() - theirs.float()).abs().max() < 0.1
+    assert (ours.float() - theirs.float()).abs().mean() < 0.02
+
+
+def test_norms_of_one_network_are_not_touched_by_another() -> None:
+    net = nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C))
+    before = copy.deepcopy(net.state_dict())
+    be.convert(net, members=M, norm="member").train()(torch.randn(6, 3))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["BatchNorm1d", "BatchNorm2d"])
+def test_torchs_own_check_of_the_shape(kind: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        getattr(be.nn, kind)(C, members=M)(torch.ones(3, C, 2, 2, 2))
+
+
+NORMS = [
+    nn.BatchNorm1d(C, affine=False),
+    nn.BatchNorm1d(C, affine=False, track_running_stats=False),
+    nn.LayerNorm(C, elementwise_affine=False),
+    nn.LayerNorm(C, bias=False),
+    nn.GroupNorm(2, C),
+]
+
+
+@pytest.mark.parametrize("norm", NORMS, ids=str)
+def test_norms_with_little_of_their_own_are_converted_too(norm: nn.Module) -> None:
+    net = nn.Sequential(nn.Linear(3, C), norm)
+    assert be.convert(net, members=M, norm="member").conversion.converted == ("0", "1")
+    assert be.convert(net, members=M).conversion.left == {"1": "norm='shared'"}
+
+
+@pytest.mark.parametrize("norm", [nn.RMSNorm(C), nn.InstanceNorm1d(C, affine=True), nn.SyncBatchNorm(C)], ids=str)
+def test_other_norms_are_left_with_a_reason(norm: nn.Module) -> None:
+    left = be.convert(nn.Sequential(nn.Linear(3, C), norm), members=M, norm="member").conversion.left
+    assert "no rank-one form" in left["1"]
