@@ -27,8 +27,8 @@ CORRUPTIONS = (
 
 
 def place(metrics, labels, seed=0, arrays=None, scale="small", study="classification"):
-    """A run that was run: its settings are its labels."""
-    run = Run(study, dict(labels), scale, seed)
+    """A run that was run; what it measures is among its settings, as in the studies."""
+    run = Run(study, {**labels, "measures": sorted(metrics)}, scale, seed)
     return Place(labels, seed, Record(run, metrics, WHERE, arrays or {}))
 
 
@@ -260,3 +260,25 @@ def log_evidence(rng):
         ]
         places.append(place({"log": log, "epochs": epochs}, {"method": method}, seed))
     return evidence(places)
+
+
+class FakeExperiment:
+    """An experiment that has its evidence already; `lab.experiments` is not needed to test the report."""
+
+    def __init__(self, id, found, *show, item="Table 1", claim="Ensembles are better."):
+        self.id, self.item, self.claim, self.show = id, item, claim, show
+        self.found = {found.scale: found} if isinstance(found, Evidence) else found
+        self.scales = dict.fromkeys(("smoke", "small", "paper"))
+        self.published = next(iter(self.found.values())).published if self.found else ()
+
+    def evidence(self, records, scale):
+        there = {record.run: record for record in records}
+        found = self.found.get(scale, Evidence(self.id, scale, ()))
+        places = (
+            Place(one.labels, one.seed, there.get(one.record.run) if one.record else None) for one in found.places
+        )
+        return Evidence(self.id, scale, tuple(places), found.published)
+
+    @property
+    def records(self):
+        return [result.record for found in self.found.values() for result in found.results]

@@ -16,6 +16,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.table import Cell, Column, Line, Table
 from batchensemble.lab.report.views import View
+from batchensemble.lab.report.write import write_report
 
 __all__ = [
     "Cell",
@@ -32,4 +33,5 @@ __all__ = [
     "Verdict",
     "View",
     "quantity",
+    "write_report",
 ]

@@ -20,13 +20,13 @@ def circumstances(evidence: Evidence) -> str:
 
     Example:
         >>> circumstances(Evidence("cifar", "smoke", ()))
-        'smoke scale · nothing was run'
+        'Smoke scale · nothing was run'
     """
     records = [result.record for result in evidence.results]
     if not records:
-        return f"{evidence.scale} scale · nothing was run"
+        return f"{evidence.scale.capitalize()} scale · nothing was run"
     parts = [
-        f"{evidence.scale} scale",
+        f"{evidence.scale.capitalize()} scale",
         _seeds(records),
         _epochs(records),
         _joined(record.provenance.hardware for record in records),

@@ -1,6 +1,7 @@
 """How a metric is called, in what unit it is shown, and which direction is better."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,19 +45,33 @@ class Quantity:
 
     def text(self, value: float, spread: float | None = None) -> str:
         """A recorded value, and its spread if there is one, as text."""
-        digits = self._digits(value)
-        text = f"{self.shown(value):,.{digits}f}"
-        return text if spread is None else f"{text} ± {self.shown(spread):,.{digits}f}"
+        text = f"{self.shown(value):,.{self._digits(value)}f}"
+        return text if spread is None else f"{text} ± {self.shown(spread):,.{self._digits(value)}f}"
 
     def summary(self, summary: Summary) -> str:
         """A summary as text."""
         return self.text(summary.mean, summary.spread)
+
+    def spread_text(self, summary: Summary) -> str:
+        """The spread alone, with the digits of the mean; empty for one number alone."""
+        return self.summary(summary).partition(" ± ")[2]
 
     def _digits(self, value: float) -> int:
         if self.digits is not None:
             return self.digits
         size = abs(self.shown(value))
         return 0 if size >= 100 or size == 0 else min(6, 2 - math.floor(math.log10(size)))
+
+
+def sentence(names: Iterable[str]) -> str:
+    """Names as a title.
+
+    Example:
+        >>> sentence(["accuracy", "ECE"])
+        'Accuracy, ECE'
+    """
+    text = ", ".join(names)
+    return text[:1].upper() + text[1:]
 
 
 def _percent(metric: str, name: str, better: Literal["higher", "lower"] | None = None) -> Quantity:

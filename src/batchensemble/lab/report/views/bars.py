@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, MUTED, WIDTH, colours
 from batchensemble.lab.report.views.panels import grid
 from batchensemble.lab.report.views.view import View
@@ -47,7 +47,7 @@ def bars(
             axes[0].invert_yaxis()
 
         alt = f"Bars of {', '.join(each.name for each in shown)} for {', '.join(names)}."
-        heading = title or ", ".join(each.name for each in shown)
+        heading = title or sentence(each.name for each in shown)
         size = (max(WIDTH, 1.4 + 2.1 * len(shown)), 0.9 + 0.36 * len(names))
         return Figure(name, heading, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 

@@ -5,7 +5,7 @@ from itertools import product
 
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, number_of
-from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.table import Cell, Column, Line, Table
 from batchensemble.lab.report.views.view import View
 
@@ -41,7 +41,7 @@ def comparison(
         with_epochs = any(True for _ in evidence.with_metric("epochs"))
         return Table(
             name,
-            title or ", ".join(one.name for one in shown),
+            title or sentence(one.name for one in shown),
             f"{SPREAD} {circumstances(evidence)}",
             keys,
             heads,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
 from batchensemble.lab.report.views.lines import BANDS, Band, Curve, draw_curves, dress
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
@@ -53,7 +53,7 @@ def over_steps(
         parts = {v: evidence.where(**{panels: v}) for v in evidence.labels(panels)} if panels else {"": evidence}
         found = {panel: (_curves(part, rows, shown.metric, x), shown) for panel, part in parts.items()}
         caption = f"{BANDS[band]} {circumstances(evidence)}"
-        return _figure(found, (name, title or shown.name, caption), xlabel=xlabel, band=band, log=log)
+        return _figure(found, (name, title or sentence([shown.name]), caption), xlabel=xlabel, band=band, log=log)
 
     return view
 

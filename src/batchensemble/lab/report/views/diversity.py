@@ -30,7 +30,7 @@ def diversity_against_accuracy(
     rows: str = "method",
     said: str = "{}",
     name: str = "diversity",
-    title: str = "Diversity against accuracy",
+    title: str = "",
 ) -> View:
     """One panel for each value of the label `panels`, one point per member.
 
@@ -40,7 +40,7 @@ def diversity_against_accuracy(
         rows: the label that tells methods apart.
         said: a panel's title, around the label's value.
         name: of its files.
-        title: what it shows.
+        title: what it shows; the metric's name by default.
 
     Reads the lists `member_accuracy` and `metric` of the records, the first member being the base.
     """
@@ -66,7 +66,7 @@ def diversity_against_accuracy(
 
         alt = f"{shown.name} against members' accuracy, one panel for each of {', '.join(found)}."
         size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure(name, title or f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
@@ -96,3 +96,4 @@ def _panel(panel: "Axes", methods: dict[str, Points]) -> None:
         )
     panel.axhline(0, color=MUTED, linewidth=0.8)
     panel.margins(0.12)
+    panel.locator_params(nbins=5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured, number_of
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
 from batchensemble.lab.report.views.lines import BANDS, Curve, draw_curves, dress
 from batchensemble.lab.report.views.panels import grid, legend
@@ -44,7 +44,7 @@ def over_label(
 
         alt = f"{', '.join(one.name for one in shown)} against {xlabel or label}."
         caption = f"{BANDS['deviation']} {circumstances(evidence)}"
-        heading = title or ", ".join(one.name for one in shown)
+        heading = title or sentence(one.name for one in shown)
         return Figure(name, heading, caption, alt, draw, (max(WIDTH, 3.2 * len(shown)), 3.4))
 
     return view

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
 from batchensemble.lab.report.views.panels import grid, rows_of
 from batchensemble.lab.report.views.view import View
@@ -58,7 +58,7 @@ def heatmaps(
         caption = f"Means over seeds. {circumstances(evidence)}"
         return Figure(
             name,
-            title or shown.name,
+            title or sentence([shown.name]),
             caption,
             alt,
             draw,

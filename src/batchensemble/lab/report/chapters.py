@@ -1,0 +1,172 @@
+"""A report before it is written: every experiment with what it has to show, at every scale that was run."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from batchensemble.lab.records import Published, Record, Scale
+from batchensemble.lab.report.check import Check, Verdict
+from batchensemble.lab.report.circumstances import SCALE_ORDER
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import quantity
+from batchensemble.lab.report.table import Cell, Column, Line, Table
+from batchensemble.lab.report.views.view import View
+
+Named = TypeVar("Named", Table, Figure)
+
+
+class Experiment(Protocol):
+    """What the report needs to know of an experiment."""
+
+    @property
+    def id(self) -> str:
+        """What the command line calls it."""
+        ...
+
+    @property
+    def item(self) -> str:
+        """The paper's table or figure."""
+        ...
+
+    @property
+    def claim(self) -> str:
+        """What the paper says it shows."""
+        ...
+
+    @property
+    def scales(self) -> Mapping[Scale, object]:
+        """Where it can be run."""
+        ...
+
+    @property
+    def show(self) -> Sequence[View]:
+        """What is drawn."""
+        ...
+
+    @property
+    def published(self) -> Sequence[Published]:
+        """The paper's numbers."""
+        ...
+
+    def evidence(self, records: Iterable[Record], scale: Scale) -> Evidence:
+        """What records have to show at a scale."""
+        ...
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment at one scale.
+
+    Args:
+        evidence: what it is drawn from.
+        tables: in the order of the experiment's views.
+        figures: likewise.
+        checks: likewise.
+        undrawn: why a view had nothing to show.
+    """
+
+    evidence: Evidence
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    checks: tuple[Check, ...] = ()
+    undrawn: tuple[str, ...] = ()
+
+    @property
+    def scale(self) -> Scale:
+        """Of all its runs."""
+        return self.evidence.scale
+
+    def count(self, verdict: Verdict) -> int:
+        """How many claims came out so."""
+        return sum(check.verdict is verdict for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """An experiment: the paper's words, and a section for every scale that was run, the paper's first."""
+
+    id: str
+    item: str
+    claim: str
+    sections: tuple[Section, ...]
+    not_run: tuple[Scale, ...]
+    published: Table | None = None
+
+
+def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> list[Chapter]:
+    """Every experiment with what the records have to show of it."""
+    records = list(records)
+    return [_chapter(experiment, records) for experiment in experiments]
+
+
+def _chapter(experiment: Experiment, records: list[Record]) -> Chapter:
+    scales = [scale for scale in SCALE_ORDER if scale in experiment.scales]
+    found = {scale: experiment.evidence(records, scale) for scale in scales}
+    sections = tuple(_section(evidence, experiment.show) for evidence in found.values() if evidence.results)
+    not_run = tuple(scale for scale in scales if not found[scale].results)
+    beside = {number for section in sections for table in section.tables for number in _beside(table)}
+    rest = [number for number in experiment.published if _key(number) not in beside]
+    return Chapter(experiment.id, experiment.item, experiment.claim, sections, not_run, published_table(rest))
+
+
+def _section(evidence: Evidence, views: Iterable[View]) -> Section:
+    shown: list[Table | Figure | Check] = []
+    undrawn = []
+    for view in views:
+        try:
+            shown.append(view(evidence))
+        except NotMeasured as reason:
+            undrawn.append(str(reason))
+    return Section(
+        evidence,
+        tuple(_apart([one for one in shown if isinstance(one, Table)])),
+        tuple(_apart([one for one in shown if isinstance(one, Figure)])),
+        tuple(one for one in shown if isinstance(one, Check)),
+        tuple(dict.fromkeys(undrawn)),
+    )
+
+
+def _apart(named: Sequence[Named]) -> Iterator[Named]:
+    """Names that no two share, since files are called by them."""
+    seen: dict[str, int] = {}
+    for one in named:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        yield one if seen[one.name] == 1 else replace(one, name=f"{one.name}-{seen[one.name]}")
+
+
+def published_table(numbers: Sequence[Published]) -> Table | None:
+    """Numbers of the paper that stand beside none of ours: the first label down, the others across.
+
+    Example:
+        >>> table = published_table([Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)])
+        >>> table.headings, table.lines[0].cells[0].paper_text(table.columns[0].quantity)
+        (('method', 'CIFAR-10, accuracy (%)'), '95.31')
+    """
+    if not numbers:
+        return None
+    places: dict[str, dict[Column, list[Published]]] = {}
+    for number in numbers:
+        row, *groups = number.labels.values()
+        column = Column(quantity(number.metric), ", ".join(groups))
+        places.setdefault(row, {}).setdefault(column, []).append(number)
+    columns = tuple(dict.fromkeys(column for cells in places.values() for column in cells))
+    lines = tuple(
+        Line((row,), tuple(Cell(None, tuple(cells.get(column, ())), "") for column in columns))
+        for row, cells in places.items()
+    )
+    heading = next(iter(numbers[0].labels))
+    caption = "As published. Nothing of ours was measured in the same setting."
+    return Table("published", "The paper's numbers", caption, (heading,), columns, lines)
+
+
+def _beside(table: Table) -> Iterator[tuple[object, ...]]:
+    """The paper's numbers that a table prints beside ours."""
+    for line in table.lines:
+        for cell in line.cells:
+            if cell.ours is not None:
+                yield from map(_key, cell.paper)
+
+
+def _key(number: Published) -> tuple[object, ...]:
+    return (number.metric, frozenset(number.labels.items()), number.value)

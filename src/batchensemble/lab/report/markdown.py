@@ -1,0 +1,52 @@
+"""The report as Markdown, with links to the pictures beside it."""
+
+from collections.abc import Iterator, Sequence
+
+from batchensemble.lab.report.chapters import Chapter, Section
+from batchensemble.lab.report.circumstances import SCALE_MEANING, circumstances
+from batchensemble.lab.report.page import TITLE, file_name
+
+
+def markdown_page(chapters: Sequence[Chapter]) -> str:
+    """The whole report; pictures are expected in `figures/`."""
+    index = "\n".join(f"- [{chapter.id}](#{chapter.id}): {chapter.item} ({_state(chapter)})" for chapter in chapters)
+    parts = [f"# {TITLE}", index, *(part for chapter in chapters for part in _chapter(chapter))]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _state(chapter: Chapter) -> str:
+    return ", ".join(section.scale for section in chapter.sections) or "not run"
+
+
+def _chapter(chapter: Chapter) -> Iterator[str]:
+    yield f"## {chapter.id}"
+    yield f"{chapter.item}."
+    yield f"> {chapter.claim}"
+    for section in chapter.sections:
+        yield from _section(section)
+    if chapter.published:
+        yield chapter.published.markdown()
+    if chapter.not_run:
+        yield f"Not run at: {', '.join(chapter.not_run)}."
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"### {section.evidence.experiment}, {section.scale} scale"
+    yield f"*{section.scale} scale: {SCALE_MEANING[section.scale]}.*"
+    if section.checks:
+        yield "\n".join(check.markdown() for check in section.checks)
+    for table in section.tables:
+        yield table.markdown()
+    for figure in section.figures:
+        name = file_name(section, figure)
+        yield f"**{figure.title}**\n\n![{figure.alt}](figures/{name}.png)\n\n*{figure.caption}*"
+    if section.undrawn:
+        yield f"Not drawn: {'; '.join(section.undrawn)}."
+    if section.evidence.missing:
+        yield f"Missing: {_missing(section)}."
+    if not (section.tables or section.figures):
+        yield circumstances(section.evidence)
+
+
+def _missing(section: Section) -> str:
+    return "; ".join(f"{', '.join(place.labels.values())}, seed {place.seed}" for place in section.evidence.missing)

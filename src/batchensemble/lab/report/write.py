@@ -1,0 +1,64 @@
+"""From records to files: tables, figures, and two pages that hold them all."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from batchensemble.lab.files import written_whole
+from batchensemble.lab.records import Record
+from batchensemble.lab.report.chapters import Chapter, Experiment, chapters
+from batchensemble.lab.report.figure import Drawing
+from batchensemble.lab.report.markdown import markdown_page
+from batchensemble.lab.report.page import file_name, html_page
+
+
+def write_report(
+    records: Iterable[Record], experiments: Iterable[Experiment], out_dir: Path, *, progress: bool = False
+) -> list[Path]:
+    """Draws every experiment from records alone; the same records give the same bytes.
+
+    Args:
+        records: all there are; those that no experiment asks for are left out.
+        experiments: what to draw, in this order.
+        out_dir: gets `report.html` (all in one file), `report.md`, `tables/*.md` and `.csv`, `figures/*.svg` and
+            `.png`.
+        progress: shows a bar while figures are drawn.
+
+    Returns:
+        The files that were written, the two pages first.
+    """
+    found = chapters(records, experiments)
+    drawings = dict(_drawn(found, progress))
+    files = {"report.html": html_page(found, drawings).encode(), "report.md": markdown_page(found).encode()}
+    files |= dict(_tables(found))
+    for name, drawing in drawings.items():
+        files |= {f"figures/{name}.svg": drawing.svg, f"figures/{name}.png": drawing.png}
+    return [_write(out_dir / name, content) for name, content in files.items()]
+
+
+def _drawn(found: list[Chapter], progress: bool) -> Iterator[tuple[str, Drawing]]:
+    """Every figure by the name of its files."""
+    from rich.progress import track
+
+    todo = [
+        (file_name(section, figure), figure)
+        for chapter in found
+        for section in chapter.sections
+        for figure in section.figures
+    ]
+    for name, figure in track(todo, "drawing", disable=not progress):
+        yield name, figure.render()
+
+
+def _tables(found: list[Chapter]) -> Iterator[tuple[str, bytes]]:
+    for chapter in found:
+        for section in chapter.sections:
+            for table in section.tables:
+                name = f"tables/{file_name(section, table)}"
+                yield f"{name}.md", table.markdown().encode()
+                yield f"{name}.csv", table.csv().encode()
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with written_whole(path) as beside:
+        beside.write_bytes(content)
+    return path
