@@ -3,7 +3,7 @@
 import difflib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,11 @@ from rich.table import Table
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.files import Busy
-from batchensemble.lab.records import SCALES, Scale
+from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Figure, NotMeasured
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
-from batchensemble.lab.studies.study import Context
+from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 from batchensemble.lab.training.fit import Diverged
 from batchensemble.lab.training.progress import Bars, Silent, bars
@@ -42,6 +42,9 @@ WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 DevicesOption = Annotated[int, typer.Option(help="How many train together; `torchrun` works as well.")]
 SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments' own, as 0,1,2.")]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option(help="Only rows labelled so, as 'Single'; several labels must all be there.")
+]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is at.")]
 
 
@@ -66,6 +69,7 @@ def run(
     device: DeviceOption = "auto",
     devices: DevicesOption = 1,
     seeds: SeedsOption = "",
+    only: OnlyOption = None,
     wait: WaitOption = False,
 ) -> None:
     """Run experiments: what is recorded is not run again, what was interrupted goes on."""
@@ -73,7 +77,7 @@ def run(
     chosen = _seeds(seeds)
     context, store = Context(_existing(data), work, device, devices), Store(results)
     with _plain_errors():
-        _perform(experiments, scale, chosen, store, context, wait)
+        _perform(_todo(experiments, scale, chosen, only or []), store, context, wait)
         for experiment in experiments:
             _print(experiment, scale, store, chosen)
 
@@ -99,20 +103,27 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         store = Store(work / "results")
         for case in DIGITS.cases("smoke"):
             store.path(case.run).unlink(missing_ok=True)  # a demo is seen at work
-        _perform([DIGITS], "smoke", None, store, Context(None, Path(fresh), device), wait=False)
+        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
         _print(DIGITS, "smoke", store, None)
 
 
-def _perform(
-    experiments: Sequence[Experiment],
-    scale: Scale,
-    seeds: Sequence[int] | None,
-    store: Store,
-    context: Context,
-    wait: bool,
-) -> None:
-    """Does every run of the experiments once, with a bar for all and bars for what is in hand."""
-    todo = {case.run: experiment.study for experiment in experiments for case in experiment.cases(scale, seeds)}
+def _todo(
+    experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int] | None, only: Sequence[str]
+) -> dict[Run, Study]:
+    """The runs of the experiments, each once; of rows that carry all the labels in `only`."""
+    cases = [(case, experiment.study) for experiment in experiments for case in experiment.cases(scale, seeds)]
+    wanted = {label.casefold() for label in only}
+    todo = {
+        case.run: study for case, study in cases if wanted <= {str(label).casefold() for label in case.labels.values()}
+    }
+    if not todo:
+        known = sorted({str(label) for case, _ in cases for label in case.labels.values()})
+        raise ValueError(f"no row is labelled {' and '.join(only)}; there are {', '.join(known)}")
+    return todo
+
+
+def _perform(todo: Mapping[Run, Study], store: Store, context: Context, wait: bool) -> None:
+    """Does every run once, with a bar for all and bars for what is in hand."""
     with _progress(context) as progress:
         progress.start("runs", len(todo))
         for run, study in todo.items():

@@ -25,15 +25,15 @@ Sets = tuple[ImageSet, ImageSet]
 DATA: dict[str, Callable[[Path | None], Sets]] = {
     "cifar10": load_cifar10,
     "cifar100": load_cifar100,
-    "procedural10": lambda _: procedural(10, train=400, test=200),
-    "procedural100": lambda _: procedural(100, train=400, test=200),
+    "procedural10": lambda _: procedural(10, train=160, test=100),
+    "procedural100": lambda _: procedural(100, train=200, test=100),
     "digits": lambda _: load_digits(),
 }
 """Training and test images by name; those that are files lie in a folder or are downloaded."""
 
 UNSEEN: dict[str, Callable[[Path | None], ImageSet]] = {
     "cifar10": lambda root: load_cifar100(root)[1],
-    "procedural10": lambda _: procedural(10, train=1, test=200, unseen=True)[1],
+    "procedural10": lambda _: procedural(10, train=1, test=100, unseen=True)[1],
 }
 """Pictures of classes that a training on the named set has not seen."""
 
@@ -112,12 +112,10 @@ class ImageBatches:
         """The batches of an epoch."""
         total = self.size * len(self.streams)
         mine = torch.arange(total)[rank_rows(total, self.rank, self.world, own_members=self.own_members)]
-        order, crops = self._drawn(number)
         device = self.data.images.device
+        order, crops = (drawn[:, mine].to(device) for drawn in self._drawn(number))
         place = mine.to(device) if self.world > 1 else None
-        for step in range(len(self)):
-            rows = order[step][mine].to(device, non_blocking=True)
-            moves = crops[step][mine].to(device, non_blocking=True)
+        for rows, moves in zip(order, crops, strict=True):
             images = self.view(self.data.images[rows], moves)
             yield Batch(images, self.data.labels[rows], place, total if self.world > 1 else 0)
 
