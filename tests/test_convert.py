@@ -1,0 +1,202 @@
+"""`convert` and what it is told, `load` and what it is given."""
+
+import copy
+import inspect
+
+import pytest
+import torch
+from ensembles import M, convnet, ensemble, images, mlp, randomise, rows
+from torch import nn
+
+import batchensemble as be
+
+
+def test_the_network_is_untouched() -> None:
+    net = randomise(convnet())
+    before, kinds = copy.deepcopy(net.state_dict()), [type(m) for m in net.modules()]
+    model = be.convert(net, members=M, norm="member", fan_out="5").train()
+    model(images()).sum().backward()
+    assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
+    assert [type(m) for m in net.modules()] == kinds
+    assert all(p.grad is None for p in net.parameters())
+    assert not any(m._forward_pre_hooks for m in net.modules())
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_is_the_networks_module_by_module(training: bool) -> None:
+    net = convnet().train(training)
+    net[1].train(not training)
+    model = be.convert(net, members=M)
+    assert model.training is training
+    assert model.net[1].training is not training
+
+
+@pytest.mark.parametrize("members", [0, -1, 2.0, True, "4", None])
+def test_members_must_be_a_positive_number(members) -> None:
+    with pytest.raises(ValueError, match=f"members must be a positive integer, got {members!r}"):
+        be.convert(mlp(), members=members)
+
+
+@pytest.mark.parametrize("rank", [0, -1, 1.5])
+def test_rank_must_be_a_positive_number(rank) -> None:
+    with pytest.raises(ValueError, match=f"rank must be a positive integer, got {rank!r}"):
+        be.convert(mlp(), members=2, rank=rank)
+
+
+@pytest.mark.parametrize("combine", ["median", 3, ["softmax"]])
+def test_combine_must_be_known(combine) -> None:
+    with pytest.raises(ValueError, match="combine must be"):
+        be.convert(mlp(), members=2, combine=combine)
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
+        return self.layer(x) * scale + mask.sum()
+
+
+def test_shared_inputs_are_names_of_arguments() -> None:
+    with pytest.raises(ValueError, match=r"shared_inputs names \['masks'\].*\['x', 'mask'\]"):
+        be.convert(Masked(), members=2, shared_inputs=("masks",))
+    x = rows(2)
+    for names in ("mask", ["mask"], ("mask",)):
+        model = ensemble(Masked(), members=2, shared_inputs=names)
+        mask = torch.ones(2, 4)  # as many rows as the batch, but shared
+        torch.testing.assert_close(model.members(x, mask)[1], model.extract(1)(x, mask))
+        torch.testing.assert_close(model.members(x, mask=mask)[1], model.extract(1)(x, mask))
+
+
+def test_the_signature_is_the_networks_plus_member() -> None:
+    model = be.convert(Masked(), members=2)
+    signature = inspect.signature(model.forward)
+    assert str(signature).startswith("(x: torch.Tensor, mask: torch.Tensor, *, scale: float = 1.0, member=None)")
+    for twin in (copy.deepcopy(model), copy.copy(model)):
+        assert inspect.signature(twin.forward) == signature
+
+
+def test_a_network_with_an_argument_called_member_is_refused() -> None:
+    class Taken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor, member: int) -> torch.Tensor:
+            return self.layer(x)
+
+    net = Taken()
+    with pytest.raises(ValueError, match="argument called 'member'"):
+        be.convert(net, members=2, copy=False)
+    assert type(net.layer) is nn.Linear
+
+
+@pytest.mark.parametrize("init", ["ones", "sign", "normal", "first"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_function_is_preserved_by_ones_only(init: str, rank: int) -> None:
+    net, x = randomise(convnet()).eval(), images()
+    model = be.convert(net, members=M, init=init, rank=rank, generator=torch.Generator().manual_seed(0))
+    same = torch.allclose(model.members(x), net(x).expand(M, -1, -1), atol=1e-5)
+    assert same is (init == "ones")
+    assert be.summary(model).preserved is (init == "ones")
+
+
+def test_three_dimensional_rows_are_not_mistaken_for_positions() -> None:
+    """As many positions as rows, and one position: where others go wrong."""
+    model = ensemble(mlp())
+    for shape in ((4, 4, 4), (5, 1, 4), (1, 5, 4), (1, 1, 4), (M, M, 4)):
+        be.verify(model, torch.randn(shape))
+
+
+def test_convolutions_and_linear_layers_agree_on_the_order_of_rows() -> None:
+    be.verify(ensemble(convnet()), images())
+    be.verify(ensemble(convnet(), norm="member"), images())
+
+
+# ---- load ------------------------------------------------------------------------------------------------------------
+
+
+def test_load_takes_the_network_and_not_its_weights(tmp_path) -> None:
+    model = ensemble(convnet())
+    model.save(tmp_path / "e.safetensors")
+    net = convnet()
+    before = copy.deepcopy(net.state_dict())
+    again = be.load(tmp_path / "e.safetensors", net).eval()
+    assert torch.equal(again(images()), model(images()))
+    assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"init": "first", "rank": 2},
+        {"init": "normal(0.1)", "norm": "member", "exclude": "0"},
+        {"combine": "mean", "class_dim": 1, "fan_out": "5"},
+        {"combine": "vote", "include": ["0", "5"]},
+        {"combine": None, "include": lambda name, module: isinstance(module, nn.Linear)},
+        {"combine": "sigmoid", "shared_inputs": (), "copy": False},
+    ],
+)
+def test_every_setting_survives(tmp_path, options) -> None:
+    model = ensemble(convnet(), **options)
+    model.add_members(2, like=1).keep_members([4, 0, 1])
+    model.save(tmp_path / "e.safetensors")
+    again = be.load(tmp_path / "e.safetensors", convnet()).eval()
+    assert again.settings == model.settings
+    assert again.conversion.converted == model.conversion.converted
+    assert len(again) == len(model)
+    assert torch.equal(again.members(images()), model.members(images()))
+    assert again.state_dict().keys() == model.state_dict().keys()
+
+
+def test_a_rule_of_your_own_is_given_again(tmp_path) -> None:
+    def best(outputs: torch.Tensor) -> torch.Tensor:
+        return outputs.amax(0)
+
+    model = ensemble(combine=best)
+    model.save(tmp_path / "e.safetensors")
+    with pytest.raises(ValueError, match=r"combine of your own.*best"):
+        be.load(tmp_path / "e.safetensors", mlp())
+    again = be.load(tmp_path / "e.safetensors", mlp(), combine=best).eval()
+    assert torch.equal(again(rows()), model(rows()))
+    assert be.load(tmp_path / "e.safetensors", mlp(), combine=None).settings.combine is None
+    ensemble().save(tmp_path / "f.safetensors")
+    assert be.load(tmp_path / "f.safetensors", mlp(), combine="mean").settings.combine == "mean"
+
+
+def test_tied_weights_are_stored_once(tmp_path) -> None:
+    from safetensors.torch import load_file
+
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.middle, self.head = nn.Embedding(6, 4), nn.Linear(4, 4), nn.Linear(4, 6, bias=False)
+            self.head.weight = self.embed.weight
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.middle(self.embed(x)))
+
+    tokens = torch.arange(12).reshape(4, 3) % 6
+    for include in (None, ["head", "middle"], "*"):
+        model = ensemble(Tied(), include=include)
+        model.save(tmp_path / "e.safetensors")
+        assert sum(name.endswith("weight") for name in load_file(tmp_path / "e.safetensors")) == 2
+        again = be.load(tmp_path / "e.safetensors", Tied()).eval()
+        assert again.net.head.weight is again.net.embed.weight
+        assert torch.equal(again(tokens), model(tokens))
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (mlp(5), r"0\.r is \(3, 4\) in the file and \(3, 5\) in the network"),
+        (mlp(outputs=2), r"2\.bias is \(3, 3\) in the file and \(3, 2\) in the network"),
+        (nn.Sequential(*mlp(), nn.LayerNorm(3)), r"only the network has 3\.bias"),
+        (nn.Sequential(nn.Linear(4, 6)), r"only the file has 2\.bias"),
+    ],
+)
+def test_another_network_is_refused(tmp_path, net: nn.Module, message: str) -> None:
+    ensemble().save(tmp_path / "e.safetensors")
+    with pytest.raises(ValueError, match=message):
+        be.load(tmp_path / "e.safetensors", net)
