@@ -25,9 +25,7 @@ optimizer = torch.optim.Adam(own, lr=0.05)
 model.train()
 for step in range(300):
     rows = torch.randint(4096, (256,))
-    loss = nn.functional.mse_loss(
-        model(x[rows], member=tenants[rows]), y[rows]
-    )  # 256 rows, as many members, one pass
+    loss = nn.functional.mse_loss(model(x[rows], member=tenants[rows]), y[rows])  # 256 rows, as many members, one pass
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+
+import batchensemble as be
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,8 +38,16 @@ def test_blocks_are_found() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
     namespace = {"__name__": "page"}
     for line, code, runs in blocks(page.read_text()):
         compiled = compile("\n" * (line - 1) + code, str(page), "exec")  # errors point into the page
         if runs:
             exec(compiled, namespace)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    documented = set(re.findall(r"^::: batchensemble\.(?:\w+\.)*(\w+)$", page, re.M))
+    public = {*be.__all__, *be.nn.__all__} - {"nn", "convert_"}  # a room, and the verb behind `convert`
+    assert documented >= public

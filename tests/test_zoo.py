@@ -181,6 +181,46 @@ def test_a_late_fan_out_takes_a_lone_row(case: Case) -> None:
     be.verify(late, *args, **kwargs)
 
 
+WHOLE_CUTS = [
+    ("bert", "bert.encoder.layer.1.attention.self"),  # the residual travels through a module, which repeats it
+    ("t5", "encoder.block.1"),  # the decoder's own input is still one copy
+    ("marian", "model.encoder.layers.1"),
+    ("encoder-decoder", "decoder.layers.1"),
+    ("encoder-decoder, time first", "decoder.layers.1"),
+    ("unet", "join1"),
+    ("lstm tagger, packed", "head"),
+]
+TORN_CUTS = [
+    ("gpt2", "transformer.h.1.attn"),
+    ("vit", "vit.layers.1.mlp"),
+    ("resnet18", "layer3.1.conv1"),
+    ("unet", "bottom"),
+    ("encoder", "layers.1.linear1"),
+]
+
+
+@pytest.mark.parametrize("n", [N, 1])
+@pytest.mark.parametrize(("name", "cut"), WHOLE_CUTS)
+def test_a_cut_in_an_unusual_place_is_right(name: str, cut: str, n: int) -> None:
+    model, (args, kwargs) = ensemble(ZOO[name], fan_out=cut), inputs(ZOO[name], n)
+    be.verify(model, *args, **kwargs)
+
+
+@pytest.mark.parametrize("n", [N, 1])
+@pytest.mark.parametrize(("name", "cut"), TORN_CUTS)
+def test_a_cut_through_a_residual_is_refused(name: str, cut: str, n: int) -> None:
+    model, (args, kwargs) = ensemble(ZOO[name], fan_out=cut), inputs(ZOO[name], n)
+    with pytest.raises(RuntimeError, match=cut):
+        model.members(*args, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5", "whisper"])
+def test_embeddings_of_positions_are_refused(name: str) -> None:
+    model, (args, kwargs) = ensemble(ZOO[name], include="*"), inputs(ZOO[name])
+    with pytest.raises(ValueError, match=r"wpe|position|relative"):
+        model.members(*args, **kwargs)
+
+
 @pytest.mark.parametrize("name", SHAPED)
 def test_structured_outputs_keep_their_type_and_fields(name: str) -> None:
     case = ZOO[name]
@@ -237,3 +277,16 @@ def test_the_networks_own_loss_is_the_dealt_loss() -> None:
     labels = torch.arange(N) % 3
     output = model(*args, **kwargs, labels=labels)
     close(output.loss, nn.functional.cross_entropy(output.logits, labels))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet18", "unet", "encoder", "bert", "gpt2", "llama", "vit", "t5"])
+def test_networks_compile_without_a_graph_break(name: str) -> None:
+    case = ZOO[name]
+    model, (args, kwargs) = ensemble(case), inputs(case)
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        close(answer(compiled(*args, **kwargs)), answer(model(*args, **kwargs)))
+        ids = torch.tensor([2, 0, 0, 1, 2])
+        close(answer(compiled(*args, member=ids, **kwargs)), answer(model(*args, member=ids, **kwargs)))

@@ -106,16 +106,17 @@ ZOO: dict[str, Case] = {
     "gru, time first": Case(sequence.GRUForecaster, lambda n: ((floats(WORDS, n, 3),), {}), TIME_FIRST),
     "encoder": Case(lambda: sequence.encoder(batch_first=True), lambda n: ((floats(n, WORDS, 8),), {}), MEAN),
     "encoder, padded": Case(
-        lambda: sequence.encoder(
-            batch_first=True, nested=False
-        ),  # nested tensors answer 0 where there is padding
+        lambda: sequence.encoder(batch_first=True, nested=False),  # nested tensors answer 0 where there is padding
         lambda n: ((floats(n, WORDS, 8),), {"src_key_padding_mask": padded(n) == 0}),
         MEAN,
     ),
     "encoder, time first": Case(
         lambda: sequence.encoder(batch_first=False, nested=False),
-        lambda n: ((floats(WORDS, n, 8),), {"mask": sequence.causal_mask(WORDS)}),
-        TIME_FIRST | {"shared_inputs": ("mask",)},
+        lambda n: (
+            (floats(WORDS, n, 8),),
+            {"mask": sequence.causal_mask(WORDS), "src_key_padding_mask": padded(n) == 0},
+        ),
+        TIME_FIRST | {"shared_inputs": ("mask", "src_key_padding_mask")},
     ),
     "encoder-decoder": Case(
         lambda: sequence.encoder_decoder(batch_first=True),
@@ -130,9 +131,7 @@ ZOO: dict[str, Case] = {
     "bert": Case(transformers_tiny.bert, text, cut="bert.encoder.layer.1"),
     "gpt2": Case(transformers_tiny.gpt2, text, cut="transformer.h.1"),
     "llama": Case(transformers_tiny.llama, text, cut="model.layers.1"),
-    "vit": Case(
-        transformers_tiny.vit, lambda n: ((), {"pixel_values": floats(n, 3, 12, 12)}), cut="vit.layers.1"
-    ),
+    "vit": Case(transformers_tiny.vit, lambda n: ((), {"pixel_values": floats(n, 3, 12, 12)}), cut="vit.layers.1"),
     "marian": Case(transformers_tiny.marian, translation, cut="model.decoder.layers.1"),
     "t5": Case(transformers_tiny.t5, translation, cut="decoder.block.1"),
     "whisper": Case(transformers_tiny.whisper, speech),

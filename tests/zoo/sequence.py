@@ -19,9 +19,7 @@ class Tagger(nn.Module):
         if lengths is None:
             return self.head(self.lstm(words)[0])
         packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        features, _ = pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=tokens.shape[1]
-        )
+        features, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=tokens.shape[1])
         return self.head(features)
 
 

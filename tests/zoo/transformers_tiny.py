@@ -58,9 +58,7 @@ def gpt2() -> nn.Module:
 def llama() -> nn.Module:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(
-        **SIZES, num_key_value_heads=1, intermediate_size=24, max_position_embeddings=32, **SPECIAL
-    )
+    config = LlamaConfig(**SIZES, num_key_value_heads=1, intermediate_size=24, max_position_embeddings=32, **SPECIAL)
     return LlamaForCausalLM(config)
 
 

@@ -51,9 +51,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(
-        self, block: type[BasicBlock] | type[Bottleneck], depths: list[int], width: int, classes: int
-    ) -> None:
+    def __init__(self, block: type[BasicBlock] | type[Bottleneck], depths: list[int], width: int, classes: int) -> None:
         super().__init__()
         self.inside = width
         self.conv1, self.bn1 = conv_bn(3, width, 7, 2)
