@@ -35,9 +35,7 @@ def heatmap(figure: Figure, values: Array, left: float, top: float, strength: fl
     rows, columns = values.shape
     box = (left / width, 1 - (top + rows * CELL) / height, columns * CELL / width, rows * CELL / height)
     axes = figure.add_axes(box)
-    axes.pcolormesh(
-        values[::-1], cmap=WARM_AND_COLD, vmin=-1 / strength, vmax=1 / strength, edgecolors=PAPER, lw=0.8
-    )
+    axes.pcolormesh(values[::-1], cmap=WARM_AND_COLD, vmin=-1 / strength, vmax=1 / strength, edgecolors=PAPER, lw=0.8)
     axes.set_axis_off()
     return axes
 
@@ -67,9 +65,7 @@ def mark_signs(axes: Axes, values: Array) -> None:
             )
 
 
-def draw_member(
-    figure: Figure, weight: Array, index: int, top: float, generator: np.random.Generator
-) -> None:
+def draw_member(figure: Figure, weight: Array, index: int, top: float, generator: np.random.Generator) -> None:
     """One member's row: s_i and r_i at the edges of their product, and the product with the shared weight."""
     s, r = signs(generator, OUT)[:, None], signs(generator, IN)[None]
     middle, product, result = top + OUT * CELL / 2, 3.45, 6.55
@@ -81,9 +77,7 @@ def draw_member(
     write(figure, product - 0.75 * CELL, top - 0.75 * CELL, f"$r_{index}$", 14)
     write(figure, product + IN * CELL / 2, top + OUT * CELL + 0.2, f"$s_{index}\\,r_{index}^\\top$", 13)
     write(figure, (product + result + IN * CELL) / 2, middle, "$=$", 20)
-    write(
-        figure, result + IN * CELL / 2, top + OUT * CELL + 0.2, f"$W\\circ s_{index}\\,r_{index}^\\top$", 13
-    )
+    write(figure, result + IN * CELL / 2, top + OUT * CELL + 0.2, f"$W\\circ s_{index}\\,r_{index}^\\top$", 13)
     write(figure, result + IN * CELL / 2, top - 0.75 * CELL, MEMBERS[index - 1], 12, weight="bold")
 
 
