@@ -1,0 +1,88 @@
+"""Batches by tokens: sentences of about the same length together, in few shapes that never change.
+
+A batch is as wide as its bucket and has as many rows as fit into the tokens of a batch. What does not fill a batch
+goes to the next wider bucket, and only the rest of the widest one is left out: other sentences in every pass.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The batches of one pass over a corpus.
+
+    Args:
+        lengths: tokens of every sentence pair, `(N,)`: of its longer side.
+        tokens: of a batch, per side, padding included.
+        widths: of the buckets, ascending; the last takes the longest sentence.
+        multiple: rows are a multiple of it, so that members and processes share them equally.
+
+    Example:
+        >>> buckets = Buckets(np.array([3, 7, 8, 5, 6, 12, 16, 9]), tokens=32, widths=(8, 16), multiple=2)
+        >>> sorted((width, len(rows)) for width, rows in buckets.batches(seed=0))
+        [(8, 4), (16, 2), (16, 2)]
+        >>> len(buckets)
+        3
+    """
+
+    lengths: NDArray[np.integer]
+    tokens: int
+    widths: Sequence[int] = WIDTHS
+    multiple: int = 8
+
+    def __post_init__(self) -> None:
+        if len(self.lengths) and int(self.lengths.max()) > self.widths[-1]:
+            raise ValueError(f"a sentence of {int(self.lengths.max())} tokens is longer than {self.widths[-1]}")
+        if not len(self):
+            raise ValueError(
+                f"{len(self.lengths)} sentence pairs do not fill one batch of {self.rows(self.used[-1])}: "
+                f"take fewer than {self.tokens} tokens a batch"
+            )
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The widths up to the one that takes the longest sentence."""
+        longest = int(self.lengths.max()) if len(self.lengths) else 0
+        return tuple(self.widths[: int(np.searchsorted(np.asarray(self.widths), longest)) + 1])
+
+    def rows(self, width: int) -> int:
+        """Rows of a batch of this width."""
+        return max(1, self.tokens // width // self.multiple) * self.multiple
+
+    def __len__(self) -> int:
+        """Batches in a pass, the same in every one."""
+        counts = np.bincount(self._bucket, minlength=len(self.used))
+        batches, carried = 0, 0
+        for width, count in zip(self.used, counts, strict=True):
+            full, carried = divmod(int(count) + carried, self.rows(width))
+            batches += full
+        return batches
+
+    def batches(self, seed: int) -> list[tuple[int, Rows]]:
+        """The batches of one pass in their order: width and rows of each."""
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(len(self.lengths))
+        found: list[tuple[int, Rows]] = []
+        carried = order[:0]
+        for place, width in enumerate(self.used):
+            # shuffled again: members have their rows by place, and the shorter sentences must not all be one's
+            rows = generator.permutation(np.concatenate([carried, order[self._bucket[order] == place]]))
+            size = self.rows(width)
+            full = len(rows) // size
+            found += [(width, batch) for batch in rows[: full * size].reshape(full, size)]
+            carried = rows[full * size :]
+        return [found[place] for place in generator.permutation(len(found))]
+
+    @cached_property
+    def _bucket(self) -> NDArray[np.int64]:
+        """The bucket of every sentence pair."""
+        return np.searchsorted(np.asarray(self.used), self.lengths)

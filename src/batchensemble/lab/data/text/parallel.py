@@ -1,0 +1,103 @@
+"""Two languages, line by line: pairs that can be used, and a count of those that cannot; never a shift."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
+from typing import Self
+
+from .lines import Text
+
+Pair = tuple[str, str]
+
+
+@dataclass
+class Tally:
+    """What became of the lines: every pair is counted once.
+
+    Attributes:
+        kept: used.
+        empty: one side, or both, has no words.
+        invalid: one side, or both, is not UTF-8.
+        too_long: one side has more tokens than the model takes.
+
+    Example:
+        >>> print(Tally(kept=29_000, too_long=3))
+        29,000 pairs; left out: 3 too long
+    """
+
+    kept: int = 0
+    empty: int = 0
+    invalid: int = 0
+    too_long: int = 0
+
+    def __str__(self) -> str:
+        """In words."""
+        reasons = {"without words": self.empty, "not UTF-8": self.invalid, "too long": self.too_long}
+        out = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+        return f"{self.kept:,} pairs; left out: {out or 'none'}"
+
+    def __add__(self, other: Self) -> Self:
+        """Both together."""
+        mine, theirs = asdict(self), asdict(other)
+        return type(self)(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass
+class ParallelText:
+    """Pairs of lines from two texts of equal length, or from several such pairs of texts one after another.
+
+    Args:
+        sides: source and target of every part.
+        tally: what has been read so far.
+
+    Example:
+        >>> from batchensemble.lab.data.text import GivenText
+        >>> english = GivenText("english", ("A cat.", "", "A dog."))
+        >>> german = GivenText("german", ("Eine Katze.", "Ein Fisch.", "Ein Hund."))
+        >>> text = ParallelText([(english, german)])
+        >>> list(text), str(text.tally)
+        ([('A cat.', 'Eine Katze.'), ('A dog.', 'Ein Hund.')], '2 pairs; left out: 1 without words')
+    """
+
+    sides: Sequence[tuple[Text, Text]]
+    tally: Tally = field(default_factory=Tally)
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Reads everything once more.
+
+        Raises:
+            ValueError: two sides have different numbers of lines.
+        """
+        self.tally = Tally()
+        for source, target in self.sides:
+            for pair in _lines(source, target):
+                usable = self._judged(*pair)
+                if usable is not None:
+                    yield usable
+
+    def _judged(self, source: bytes, target: bytes) -> Pair | None:
+        """The pair as text; or nothing, counted."""
+        try:
+            pair = _text(source), _text(target)
+        except UnicodeDecodeError:
+            self.tally.invalid += 1
+            return None
+        if not all(pair):
+            self.tally.empty += 1
+            return None
+        self.tally.kept += 1
+        return pair
+
+
+def _lines(source: Text, target: Text) -> Iterator[tuple[bytes, bytes]]:
+    left, right = source.lines(), target.lines()
+    for number, (one, other) in enumerate(zip_longest(left, right)):
+        if one is None or other is None:
+            shorter, longer, rest = (source, target, right) if one is None else (target, source, left)
+            more = number + 1 + sum(1 for _ in rest)
+            raise ValueError(f"{shorter.name} has {number:,} lines and {longer.name} has {more:,}: pairs would shift")
+        yield one, other
+
+
+def _text(line: bytes) -> str:
+    return line.decode().removeprefix("\ufeff").strip()
