@@ -50,7 +50,12 @@ def _replaced(tree: Any, values: dict[Any, Any]) -> Any:
 def tensors(tree: Any) -> list[Tensor]:
     """The tensors of a tree, in order."""
     found: list[Tensor] = []
-    map_tensors(found.append, tree)
+
+    def keep(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(keep, tree)
     return found
 
 

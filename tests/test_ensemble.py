@@ -1,0 +1,442 @@
+"""Calling an ensemble: dealing, routing, combining; outputs of every shape; members that come and go."""
+
+import copy
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from ensembles import M, N, convnet, ensemble, images, mlp, randomise, rows
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import batchensemble as be
+
+close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
+IDS = torch.tensor([2, 0, 0, 1, 2, 2, 1])
+
+# ---- dealing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 100])
+def test_rows_are_dealt_evenly_and_in_order(n: int) -> None:
+    model, x = ensemble().train(), rows(n)
+    owners = torch.arange(n) * M // n
+    assert owners.bincount(minlength=M).max() - owners.bincount(minlength=M).min() <= 1
+    close(model(x), model.members(x)[owners, torch.arange(n)])
+
+
+def test_few_rows_warn_once_for_each_model() -> None:
+    model = ensemble().train()
+    with pytest.warns(UserWarning, match="2 rows for 3 members"):
+        model(rows(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(rows(1))
+        model(rows(3))
+        model.eval()(rows(1))
+        ensemble().train()(rows(2), member=0)
+    with pytest.warns(UserWarning, match="1 rows for 3 members"):
+        ensemble().train()(rows(1))
+
+
+def test_one_member_is_one_network() -> None:
+    model = ensemble(members=1)
+    close(model(rows()), model.extract(0)(rows()).log_softmax(-1))
+    close(model.train()(rows()), model.extract(0)(rows()))
+    be.verify(model, rows())
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_an_empty_batch(training: bool) -> None:
+    model, x = ensemble(convnet()).train(training), images(0)
+    model._warned = True  # no rows are also few rows
+    model.net[1].eval()  # torch's own batch norm refuses to train on nothing
+    assert model(x).shape == (0, 3)
+    assert model.members(x).shape == (M, 0, 3)
+    assert model(x, member=1).shape == (0, 3)
+    assert model(x, member=torch.zeros(0, dtype=torch.long)).shape == (0, 3)
+    assert len(model.predict(x)) == 0
+
+
+def test_ids_in_training_and_in_evaluation_are_one_function() -> None:
+    model, x = ensemble(), rows()
+    expected = model.members(x)[IDS, torch.arange(N)]
+    close(model(x, member=IDS), expected)
+    close(model.train()(x, member=IDS), expected)
+
+
+def test_gradients_through_members() -> None:
+    model, x = ensemble(), rows().requires_grad_()
+    model.members(x).square().sum().backward()
+    twin = x.detach().clone().requires_grad_()
+    for i in range(M):
+        model.extract(i)(twin).square().sum().backward()
+    close(x.grad, twin.grad)
+
+
+# ---- inputs and outputs ----------------------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    scores: Tensor
+    features: Tensor
+
+
+@dataclass(frozen=True)
+class Answer:
+    features: Tensor
+    logits: Tensor
+    note: str = "kept"
+    loss: Tensor | None = None
+
+
+@dataclass
+class Derived:
+    logits: Tensor
+    doubled: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubled = 2 * self.logits
+
+
+class Shaped(nn.Module):
+    """Answers in any shape, from keyword-only inputs, integers, several tensors."""
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.body, self.head, self.shape = nn.Linear(4, 6), nn.Linear(6, 3), shape
+
+    def forward(self, x: Tensor | None = None, *, words: Tensor | None = None, scale: float = 1.0) -> Any:
+        if x is None:
+            x = nn.functional.one_hot(words, 4).to(self.body.weight)
+        features = torch.relu(self.body(x))
+        return self.shape(features, scale * self.head(features))
+
+
+SHAPES: dict[str, Any] = {
+    "tensor": (lambda f, y: y, lambda out: out),
+    "dict": (lambda f, y: {"features": f, "logits": y, "none": None}, lambda out: out["logits"]),
+    "tuple": (lambda f, y: (y, f), lambda out: out[0]),
+    "list": (lambda f, y: [y, f], lambda out: out[0]),
+    "named tuple": (lambda f, y: Pair(y, f), lambda out: out.scores),
+    "dataclass": (lambda f, y: Answer(f, y), lambda out: out.logits),
+    "derived field": (lambda f, y: Derived(y), lambda out: out.logits),
+    "nested": (lambda f, y: (y, (f, {"f": [f, y]})), lambda out: out[0]),
+    "dict subclass": (lambda f, y: Bag(logits=y, f=f), lambda out: out["logits"]),
+}
+
+
+class Bag(dict):
+    """A dict with a type."""
+
+
+every_shape = pytest.mark.parametrize(("shape", "get"), SHAPES.values(), ids=SHAPES)
+
+
+@every_shape
+def test_outputs_of_every_shape(shape: Any, get: Any) -> None:
+    model, x = ensemble(Shaped(shape)), rows()
+    plain = model.extract(1)(x)
+    for output in (model(x), model.members(x), model(x, member=1), model(x, member=IDS), model.train()(x)):
+        assert type(output) is type(plain)
+    model.eval()
+    members = get(model.members(x))
+    close(members[1], get(plain))
+    close(get(model(x)), members.softmax(-1).mean(0).log())
+    close(get(model(x, member=IDS)), members[IDS, torch.arange(N)])
+    close(model.predict(x, batch_size=3).outputs, members)
+    be.verify(model, x)
+
+
+def test_the_rest_of_an_output_keeps_its_members_and_its_values() -> None:
+    model, x = ensemble(Shaped(lambda f, y: Answer(f, y, loss=y.square().mean()))), rows()
+    out = model(x)
+    assert out.note == "kept"
+    assert out.logits.shape == (N, 3)
+    assert out.features.shape == (M, N, 6)
+    close(out.features[2], model.extract(2)(x).features)
+    assert out.loss.shape == ()  # the mean over all members' rows, as the network computes it
+    close(out.loss, torch.stack([model.extract(i)(x).loss for i in range(M)]).mean())
+
+
+def test_the_field_to_combine_can_be_named() -> None:
+    model, x = ensemble(Shaped(lambda f, y: Pair(y, f)), output="features", combine="mean"), rows()
+    assert model(x).features.shape == (N, 6)
+    assert model(x).scores.shape == (M, N, 3)
+    model = ensemble(Shaped(lambda f, y: (f, y)), output="1")
+    assert model(x)[1].shape == (N, 3)
+    with pytest.raises(ValueError, match=r"output='nothing' is no tensor.*0: Tensor, 1: Tensor"):
+        ensemble(Shaped(lambda f, y: (f, y)), output="nothing")(x)
+
+
+@pytest.mark.parametrize("shape", [lambda f, y: {"loss": y.sum()}, lambda f, y: "text", lambda f, y: ()])
+def test_an_output_without_an_answer_is_refused(shape: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="tensor"):
+        ensemble(Shaped(shape))(rows())
+
+
+def test_keyword_inputs_and_integers() -> None:
+    model, words = ensemble(Shaped(lambda f, y: y)), torch.arange(N) % 4
+    close(model(words=words, member=IDS), model.members(words=words)[IDS, torch.arange(N)])
+    assert model.train()(words=words, scale=2.0).shape == (N, 3)
+    be.verify(model, words=words)
+    assert len(model.predict(words=words, batch_size=2)) == N
+
+
+class Several(nn.Module):
+    """Inputs in a tuple, in a dict, with rows and without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, pair: tuple[Tensor, Tensor], extra: dict[str, Tensor], table: Tensor) -> Tensor:
+        return self.layer(pair[0] + pair[1] + extra["shift"]) + table.sum()
+
+
+def test_structured_inputs() -> None:
+    model, x = ensemble(Several()), rows()
+    inputs = ((x, 2 * x), {"shift": x.flip(0)}, torch.ones(5))
+    be.verify(model, *inputs)
+    close(model(*inputs, member=IDS), model.members(*inputs)[IDS, torch.arange(N)])
+    close(model.predict(*inputs, batch_size=2).outputs, model.members(*inputs))
+
+
+@pytest.mark.parametrize("inputs", [(), (3.0,), (torch.tensor(1.0),)])
+def test_no_batch_is_an_error(inputs: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="no argument is a tensor with rows on axis 0"):
+        ensemble()(*inputs)
+
+
+def test_a_packed_batch_is_refused() -> None:
+    packed = nn.utils.rnn.pack_sequence([torch.ones(3, 4), torch.ones(2, 4)])
+    with pytest.raises(TypeError, match="packed sequence has no batch axis"):
+        ensemble(nn.LSTM(4, 2), combine="mean")(packed)
+
+
+# ---- rows on another axis --------------------------------------------------------------------------------------------
+
+
+class TimeFirst(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.head = nn.GRU(4, 5), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        features, state = self.gru(x)
+        return {"logits": self.head(features), "state": state}
+
+
+@pytest.mark.parametrize("class_dim", [-1, 2])
+def test_sequence_first(class_dim: int) -> None:
+    model = ensemble(TimeFirst(), batch_dim=1, class_dim=class_dim)
+    x = torch.randn(5, N, 4)
+    members, out = model.members(x), model(x)
+    assert members["logits"].shape == (M, 5, N, 3)
+    assert members["state"].shape == (M, 1, N, 5)
+    close(out["logits"], members["logits"].softmax(-1).mean(0).log())
+    mixed = torch.stack([members["logits"][i, :, n] for n, i in enumerate(IDS.tolist())], 1)
+    close(model(x, member=IDS)["logits"], mixed)
+    prediction = model.predict(x, batch_size=2)
+    assert prediction.outputs.shape == (M, N, 5, 3)
+    close(prediction.outputs, members["logits"].transpose(1, 2))
+    assert prediction.entropy.shape == (N, 5)
+    owners = torch.arange(N) * M // N
+    dealt = torch.stack([members["logits"][i, :, n] for n, i in enumerate(owners.tolist())], 1)
+    close(model.train()(x)["logits"], dealt)
+    be.verify(model, x)
+
+
+def test_classes_in_front_of_the_rows() -> None:
+    net = nn.Sequential(TimeFirst(), Transposed())
+    model = ensemble(net, batch_dim=1, class_dim=0)
+    x = torch.randn(5, N, 4)
+    close(model(x).exp().sum(0), torch.ones(N, 5))  # (classes, rows, time)
+
+
+class Transposed(nn.Module):
+    def forward(self, out: dict[str, Tensor]) -> Tensor:
+        return out["logits"].permute(2, 1, 0)
+
+
+# ---- predict ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2, 7, 100])
+def test_predict_in_pieces(batch_size: int | None) -> None:
+    model, x = ensemble(convnet()), images()
+    close(model.predict(x, batch_size=batch_size).outputs, model.members(x).detach())
+
+
+def test_predict_restores_every_module() -> None:
+    model = ensemble(convnet()).train()
+    model.net[1].eval()  # a frozen norm
+    model.predict(images())
+    be.verify(model, images())
+    assert model.training
+    assert model.net[0].training
+    assert not model.net[1].training
+    with pytest.raises(RuntimeError):
+        model.predict(torch.ones(2, 5, 4, 4))
+    assert model.training
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_batch_size_must_be_positive(batch_size: int) -> None:
+    with pytest.raises(ValueError, match="batch_size must be positive"):
+        ensemble().predict(rows(), batch_size=batch_size)
+
+
+# ---- members come and go ---------------------------------------------------------------------------------------------
+
+
+class Everything(nn.Module):
+    """A layer of every family."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.conv, self.norm = nn.Conv1d(4, 4, 3, padding=1), nn.BatchNorm1d(4)
+        self.attention, self.after = nn.MultiheadAttention(4, 2, batch_first=True), nn.LayerNorm(4)
+        self.lstm, self.head = nn.LSTM(4, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.norm(self.conv(self.embed(tokens).transpose(1, 2))).transpose(1, 2)
+        x = self.after(x + self.attention(x, x, x)[0])
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+TOKENS = torch.arange(N * 5).reshape(N, 5) % 9
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("norm", ["shared", "member"])
+def test_growing_and_shrinking_leaves_the_others_bit_for_bit(norm: str, rank: int) -> None:
+    model = ensemble(Everything(), norm=norm, rank=rank, include="*")
+    before = [model(TOKENS, member=i) for i in range(M)]
+    model.add_members(5, generator=torch.Generator().manual_seed(0))
+    assert len(model) == M + 5
+    assert all(torch.equal(model(TOKENS, member=i), before[i]) for i in range(M))
+    be.verify(model, TOKENS)
+    model.add_members(1, like=1)
+    assert torch.equal(model(TOKENS, member=M + 5), before[1])
+    model.keep_members([M + 5, 2, 0])
+    assert [torch.equal(model(TOKENS, member=i), before[j]) for i, j in enumerate([1, 2, 0])] == [True] * 3
+    assert model.train()(TOKENS).shape == (N, 3)
+
+
+def test_new_members_start_by_the_rule_and_at_the_mean() -> None:
+    model = ensemble(convnet(), norm="member", rank=2)
+    model.train()(images(9))
+    before = copy.deepcopy(model.state_dict())
+    model.add_members(2, generator=torch.Generator().manual_seed(0))
+    after = model.state_dict()
+    assert bool((after["net.0.r"][M:].abs() == 1).all())
+    assert not after["net.0.s"][M:, 1].any()
+    for name in ("net.0.bias", "net.1.weight", "net.1.running_mean", "net.1.running_var"):
+        close(after[name][M:], before[name].mean(0).expand(2, -1))
+    assert after["net.1.num_batches_tracked"].tolist() == [1] * 5
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    model = ensemble()
+    for call in (model.extract, lambda i: model.add_members(1, like=i), lambda i: model.keep_members([0, i])):
+        for bad in (M, -1):
+            with pytest.raises(IndexError, match=rf"\[0, {M}\), got {bad}"):
+                call(bad)
+    with pytest.raises(ValueError, match="count must be positive, got 0"):
+        model.add_members(0)
+    with pytest.raises(ValueError, match="at least one member"):
+        model.keep_members([])
+    assert len(model) == M
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_extract_mean_folds_the_mean_weight(rank: int) -> None:
+    model = ensemble(Everything(), rank=rank, norm="member")
+    mean = model.extract_mean().state_dict()
+    each = [model.extract(i).state_dict() for i in range(M)]
+    assert list(mean) == list(Everything().state_dict())
+    for name, tensor in mean.items():
+        if tensor.is_floating_point():
+            close(tensor, torch.stack([state[name] for state in each]).mean(0))
+
+
+def test_extracts_are_networks_of_their_own() -> None:
+    model = ensemble()
+    plain, before = model.extract(0), model(rows())
+    randomise(plain, seed=9)
+    assert torch.equal(model(rows()), before)
+
+
+# ---- a thousand members ----------------------------------------------------------------------------------------------
+
+
+class Largest(TorchDispatchMode):
+    """The size of the largest tensor that any operation makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = function(*args, **kwargs or {})
+        for tensor in torch.utils._pytree.tree_leaves(out):
+            if isinstance(tensor, Tensor):
+                self.size = max(self.size, tensor.numel())
+        return out
+
+
+def test_a_thousand_members_make_no_weight_of_their_own() -> None:
+    net = nn.Sequential(nn.Conv2d(8, 64, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.Flatten(), nn.Linear(64, 64))
+    members, n = 1000, 256
+    model = be.convert(net, members=members, norm="member").train()
+    x = torch.randn(n, 8, 3, 3)
+    ids = torch.randperm(members)[:n]
+    weight = model.net[0].weight.numel()
+    with Largest() as seen:
+        y = model(x, member=ids)
+        y.square().mean().backward()
+    # r, s and statistics (members, features), activations (rows, features, positions): nothing above them
+    assert seen.size <= max(members * 64, n * 8 * 9, n * 64)
+    assert seen.size < n * weight / 10
+    assert y.shape == (n, 64)
+    ids = ids[:3]
+    model.eval()
+    for row, i in enumerate(ids.tolist()):
+        close(model(x[:3], member=ids)[row], model.extract(i).eval()(x[:3])[row])
+
+
+def test_one_of_a_thousand_costs_one_weight() -> None:
+    model = be.convert(nn.Linear(64, 64), members=1000, combine=None).eval()
+    with Largest() as seen:
+        model(torch.randn(32, 64), member=77)
+    assert seen.size <= 64 * 64
+
+
+# ---- passing for the network -----------------------------------------------------------------------------------------
+
+
+def test_it_looks_like_its_network() -> None:
+    model = ensemble(mlp().double())
+    assert model.dtype == torch.float64
+    assert model.device == torch.device("cpu")
+    assert len(model) == M
+    assert model
+    assert f"members={M}" in repr(model)
+    assert "combine='softmax'" in repr(model)
+    with pytest.raises(AttributeError):
+        _ = model.config
+
+
+@pytest.mark.parametrize("combine", ["softmax", "vote"])
+def test_one_class_or_the_rows_cannot_be_classes(combine: str) -> None:
+    with pytest.raises(ValueError, match="one class"):
+        ensemble(mlp(outputs=1), combine=combine)(rows())
+    with pytest.raises(ValueError, match="holds the rows"):
+        ensemble(combine=combine, class_dim=0)(rows())
+    with pytest.raises(ValueError, match="no axis"):
+        ensemble(combine=combine, class_dim=5)(rows())
