@@ -87,6 +87,7 @@ def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
             whis=(0, 100),
             patch_artist=True,
             manage_ticks=False,
+            showfliers=False,
             label=method,
             boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
             medianprops={"color": GROUND, "linewidth": 1.4},

@@ -1,0 +1,27 @@
+"""How numbers are written."""
+
+import pytest
+
+from batchensemble.lab.report.evidence import Summary
+from batchensemble.lab.report.quantity import Quantity, quantity
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.00123, "0.00123"), (2.136, "2.14"), (21.36, "21.4"), (999.6, "1,000"), (-0.5, "-0.500")],
+)
+def test_three_significant_digits_where_nothing_is_said(value, text) -> None:
+    assert quantity("something_else").text(value) == text
+
+
+def test_mean_and_spread_have_the_same_digits() -> None:
+    shown = quantity("accuracy")
+    assert shown.summary(Summary(0.95, 0.00126, 3)) == "95.00 ± 0.13"
+    assert shown.spread_text(Summary(0.95, 0.00126, 3)) == "0.13"
+    assert shown.spread_text(Summary(0.95, None, 1)) == ""
+
+
+def test_a_quantity_of_your_own_is_taken_as_it_is() -> None:
+    own = Quantity("milliseconds", "latency", "ms", 1000.0, 1)
+    assert quantity(own) is own
+    assert (own.heading, own.text(0.0123)) == ("latency (ms)", "12.3")

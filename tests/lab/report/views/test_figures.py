@@ -1,0 +1,234 @@
+"""Every figure is drawn, the same every time, and shows the numbers of its records."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from fake_records import evidence, place
+
+from batchensemble.lab.report import Evidence, Figure, NotMeasured, Place, Quantity
+from batchensemble.lab.report.style import BLUE, GREY, INK, colours
+from batchensemble.lab.report.views import (
+    bars,
+    by_severity,
+    cost_by_size,
+    diversity_against_accuracy,
+    entropy_histograms,
+    heatmaps,
+    log_figure,
+    over_label,
+    over_steps,
+    prediction_maps,
+    recipes,
+    reliability_diagrams,
+    training_curves,
+)
+
+SEEN = Quantity("seen_accuracy", "accuracy on tasks so far", "%", 100.0)
+VIEWS = {
+    "severity": (by_severity("ece", "accuracy"), "shift_evidence"),
+    "diversity": (diversity_against_accuracy(), "diversity_evidence"),
+    "entropy": (entropy_histograms(), "unseen_evidence"),
+    "drawn": (prediction_maps("drawn"), "pictures_evidence"),
+    "telling": (prediction_maps("telling"), "pictures_evidence"),
+    "cost": (cost_by_size({"relative_seconds": 4 / 3, "relative_parameters": 1.1}), "cost_evidence"),
+    "recipes": (recipes(), "recipes_evidence"),
+    "reliability": (reliability_diagrams(), "logits_evidence"),
+    "bars": (bars("average_accuracy", "relative_memory"), "lifelong_evidence"),
+    "seen": (over_steps(SEEN, xlabel="tasks"), "lifelong_evidence"),
+    "matrices": (heatmaps(Quantity("accuracy_matrix", "accuracy", "%", 100.0)), "lifelong_evidence"),
+    "regret": (over_steps("regret_curve", x="steps", panels="problem", band="error"), "bandit_evidence"),
+    "training": (training_curves("cross_entropy", "accuracy"), "log_evidence"),
+    "growth": (over_label("share", "accuracy", "disagreement"), "diversity_evidence"),
+}
+
+
+def canvas_of(figure: Figure):
+    """What matplotlib has on the figure, for looking at its data."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=figure.size)
+    figure.draw(canvas)
+    return canvas
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_figure_is_drawn_and_says_its_circumstances(name, request) -> None:
+    view, fixture = VIEWS[name]
+    figure = view(request.getfixturevalue(fixture))
+    drawing = figure.render()
+    assert drawing.png.startswith(b"\x89PNG")
+    assert ElementTree.fromstring(drawing.svg).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "Small scale" in figure.caption
+    assert "NVIDIA H200" in figure.caption
+    assert figure.title
+    assert figure.alt
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_without_records_there_is_nothing_to_draw(name) -> None:
+    with pytest.raises(NotMeasured):
+        VIEWS[name][0](Evidence("an-experiment", "small", ()))
+
+
+def test_the_same_evidence_gives_the_same_bytes_and_no_date(lifelong_evidence) -> None:
+    view = over_steps(SEEN)
+    first, second = view(lifelong_evidence).render(), view(lifelong_evidence).render()
+    assert first == second
+    assert b"<dc:date>" not in first.svg
+
+
+def test_settings_of_the_user_do_not_change_a_figure(lifelong_evidence) -> None:
+    import matplotlib
+
+    figure = over_steps(SEEN)(lifelong_evidence)
+    usual = figure.render()
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        assert figure.render() == usual
+
+
+def test_ink_turns_light_on_dark_pages(lifelong_evidence) -> None:
+    svg = over_steps(SEEN)(lifelong_evidence).render().svg.decode()
+    assert "prefers-color-scheme: dark" in svg
+    assert f'[style*="fill: {INK}"]' in svg
+    assert f'style="fill: {INK}"' in svg  # and there is ink that the rule applies to
+
+
+def test_methods_keep_their_colours_and_variants_get_others() -> None:
+    assert colours(["BatchEnsemble"])["BatchEnsemble"] == colours(["Naive", "BatchEnsemble"])["BatchEnsemble"] == BLUE
+    many = colours(["BatchEnsemble, repeated batch", "BatchEnsemble", "Single", "BatchEnsemble + dropout-8"])
+    assert (many["BatchEnsemble"], many["Single"]) == (BLUE, GREY)
+    assert len(set(many.values())) == 4
+
+
+def test_boxes_span_the_corruptions_mean_over_seeds() -> None:
+    rows = [[("fog", 0.8), ("snow", 0.6), ("frost", 0.1)], [("fog", 0.6), ("snow", 0.4), ("frost", 0.3)]]
+    found = evidence(
+        place(
+            {"shift": [{"corruption": kind, "severity": 1, "accuracy": value} for kind, value in numbers]},
+            {"method": "Single"},
+            seed,
+        )
+        for seed, numbers in enumerate(rows)
+    )
+    (panel,) = canvas_of(by_severity("accuracy")(found)).axes
+    heights = [y for line in panel.lines for y in np.atleast_1d(line.get_ydata())]
+    assert min(heights) == pytest.approx(20)  # frost
+    assert max(heights) == pytest.approx(70)  # fog
+    assert panel.lines[-1].get_ydata() == pytest.approx([50, 50])  # the median: snow
+
+
+def test_every_member_is_a_point(diversity_evidence) -> None:
+    axes = canvas_of(diversity_against_accuracy()(diversity_evidence)).axes
+    assert [panel.get_title(loc="left") or panel.get_title() for panel in axes] == ["100 %", "50 %", "20 %", "10 %"]
+    assert [len(points.get_offsets()) for points in axes[0].collections] == [8, 4, 4]
+
+
+def test_telling_pictures_are_those_the_single_network_gets_wrong_surest_first(pictures_evidence) -> None:
+    canvas = canvas_of(prediction_maps("telling", count=9)(pictures_evidence))
+    maps = [panel for panel in canvas.axes if panel.images and panel.get_xticks().size == 10]
+    assert len(maps) == 8  # four of each method
+    sureness = []
+    for panel in maps:
+        probs = np.asarray(panel.images[0].get_array())
+        right = round(panel.patches[0].get_x() + 0.5)
+        assert probs[0].argmax() == right != probs[-1].argmax()
+        assert probs.sum(-1) == pytest.approx(1, abs=1e-6)
+        sureness.append(probs[-1].max())
+    assert sureness[:4] == sorted(sureness[:4], reverse=True)
+
+
+def test_of_many_classes_the_right_one_is_always_shown(rng) -> None:
+    logits = rng.standard_normal((4, 1, 100))
+    logits[..., 7] = -9
+    arrays = {
+        "pictures": rng.integers(255, size=(1, 1, 8, 8), dtype=np.uint8),
+        "labels": np.array([7]),
+        "logits": logits,
+        "single": rng.standard_normal((1, 100)),
+    }
+    canvas = canvas_of(prediction_maps()(evidence([place({}, {"method": "A"}, arrays=arrays)])))
+    names = [label.get_text() for label in canvas.axes[1].get_xticklabels()]
+    assert len(names) == 10
+    assert "7" in names
+
+
+def test_reliability_is_that_of_the_mean_prediction(logits_evidence) -> None:
+    import torch
+    from torchmetrics.functional.classification import multiclass_calibration_error
+
+    arrays = logits_evidence.where(method="BatchEnsemble").results[0].record.arrays
+    probs = torch.from_numpy(arrays["logits"].astype(np.float64)).softmax(-1).mean(0)
+    labels = torch.from_numpy(arrays["labels"])
+    above, below = canvas_of(reliability_diagrams()(logits_evidence.where(method="BatchEnsemble"))).axes
+    blue, orange, green = above.containers
+    gaps = [over.get_height() + under.get_height() for over, under in zip(orange, green, strict=True)]
+    shares = [bar.get_height() for bar in below.containers[0]]
+    error = multiclass_calibration_error(probs, labels, 10, n_bins=15).item()
+    assert np.dot(gaps, shares) == pytest.approx(error, abs=1e-6)
+    assert len(blue) == len(shares)
+
+
+def test_lines_of_equal_accuracy_are_those_of_the_plane(rng) -> None:
+    members, apart = rng.uniform(0.6, 0.8, 12), rng.uniform(0.05, 0.3, 12)
+    found = evidence(
+        place(
+            {"member_accuracy": [m, m], "disagreement": d, "accuracy": 0.1 + 0.9 * m + 0.2 * d},
+            {"recipe": f"recipe {number}"},
+        )
+        for number, (m, d) in enumerate(zip(members, apart, strict=True))
+    )
+    figure = recipes()(found)
+    assert "standard deviation of 0.00 points" in figure.caption
+    panel = canvas_of(figure).axes[0]
+    (x0, x1), (y0, y1) = panel.lines[0].get_xdata(), panel.lines[0].get_ydata()
+    assert (y1 - y0) / (x1 - x0) == pytest.approx(-0.2 / 0.9)
+
+
+def test_bands_are_deviations_or_errors_and_gaps_stay_gaps() -> None:
+    found = evidence(
+        place({"curve": values}, {"method": "A"}, seed) for seed, values in enumerate([[1.0, 2.0], [3.0, 6.0, 7.0]])
+    )
+    for band, width in (("deviation", np.sqrt(2)), ("error", 1.0)):
+        (panel,) = canvas_of(over_steps("curve", band=band)(found)).axes
+        assert panel.lines[0].get_ydata() == pytest.approx([2.0, 4.0, 7.0])
+        edge = panel.collections[0].get_paths()[0].vertices
+        assert edge[edge[:, 0] == 1.0][:, 1].max() == pytest.approx(2.0 + width)
+
+
+def test_trials_that_ran_together_are_seeds_too() -> None:
+    found = evidence([place({"curve": [[1.0, 1.0], [3.0, 5.0]]}, {"method": "A"})])
+    (panel,) = canvas_of(over_steps("curve")(found)).axes
+    assert panel.lines[0].get_ydata() == pytest.approx([2.0, 3.0])
+
+
+def test_training_curves_come_from_json_lines(tmp_path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(
+        "".join(json.dumps({"epoch": epoch, "loss": 1 / (epoch + 1)}) + "\n" for epoch in range(3)) + '{"ep'
+    )
+    (panel,) = canvas_of(log_figure({"Single": [path]}, "loss")).axes
+    assert panel.lines[0].get_xdata() == pytest.approx([1, 2, 3])
+    assert panel.lines[0].get_ydata() == pytest.approx([1, 1 / 2, 1 / 3])
+
+
+def test_the_papers_claims_are_rings_on_the_cost_figure(cost_evidence) -> None:
+    view = cost_by_size({"relative_parameters": 1.1})
+    time, memory, parameters = canvas_of(view(cost_evidence)).axes
+    rings = [line for line in parameters.lines if line.get_label() == "the paper's claim"]
+    assert [(ring.get_xdata().item(), ring.get_ydata().item()) for ring in rings] == [(4, 1.1)]
+    for panel in (time, memory):
+        assert "the paper's claim" not in [line.get_label() for line in panel.lines]
+
+
+def test_without_a_gpu_there_is_no_panel_of_memory() -> None:
+    rows = [{"kind": "BatchEnsemble", "members": size, "relative_seconds": size, "memory": 0.0} for size in (1, 4)]
+    assert len(canvas_of(cost_by_size({})(evidence([place({"cost": rows}, {})]))).axes) == 1
+
+
+def test_a_missing_bar_says_so(lifelong_evidence) -> None:
+    found = evidence([*lifelong_evidence.places, Place({"method": "RCL"}, 0)])
+    (panel,) = canvas_of(bars("forgetting")(found)).axes
+    assert "missing" in [text.get_text() for text in panel.texts]
+    assert len(panel.containers) >= 4
