@@ -28,6 +28,8 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
         header: what belongs to them, as JSON values.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")

@@ -1,0 +1,147 @@
+"""The member axis at the edges: which tensors carry rows, and on which axis."""
+
+import inspect
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from batchensemble.axis import Edge, Field, map_tensors, tensors, with_member
+
+M, N = 3, 4
+
+
+class Point(NamedTuple):
+    x: Tensor
+    name: str
+
+
+@dataclass
+class Box:
+    inside: Any
+    note: str = ""
+
+
+def edge(axis: int = 0, shared: tuple[str, ...] = ()) -> Edge:
+    return Edge.of(inspect.signature(lambda x, mask=None, **more: x), axis, shared)
+
+
+def test_every_tensor_of_a_tree() -> None:
+    one = torch.ones(1)
+    tree = {"a": [one, (one, "text")], "b": Point(one, "p"), "c": Box({"d": one}), "e": None, "f": OrderedDict(g=one)}
+    doubled = map_tensors(lambda t: t * 2, tree)
+    assert [t.item() for t in tensors(doubled)] == [2.0] * 5
+    assert [t.item() for t in tensors(tree)] == [1.0] * 5
+    assert type(doubled["b"]) is Point
+    assert type(doubled["c"]) is Box
+    assert type(doubled["f"]) is OrderedDict
+    assert doubled["a"][1][1] == "text"
+    assert doubled["e"] is None
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x, "(x, *, member=None)"),
+        (lambda *xs: xs, "(*xs, member=None)"),
+        (lambda x, *, y=1: x, "(x, *, y=1, member=None)"),
+        (lambda **more: more, "(*, member=None, **more)"),
+        (lambda: 0, "(*, member=None)"),
+    ],
+)
+def test_signatures(function: Any, expected: str) -> None:
+    assert str(with_member(inspect.signature(function))) == expected
+
+
+def test_rows_are_those_of_the_first_tensor_that_is_not_shared() -> None:
+    x, mask = torch.ones(N, 5), torch.ones(5, 5)
+    assert edge().rows((x, mask), {})[0] == N
+    assert edge().rows((mask,), {"x": x})[0] == 5
+    assert edge(shared=("x",)).rows((mask, x), {})[0] == N
+    assert edge().rows((torch.tensor(1.0), x), {})[0] == N
+    assert edge(axis=1).rows((torch.ones(3), x), {})[0] == 5
+    assert edge().rows((), {"other": [x]})[0] == N
+
+
+def test_repeat_is_member_major_and_leaves_others_alone() -> None:
+    x, mask = torch.arange(N), torch.ones(5, 5)
+    (ours, shared), named = edge().repeat(M, N, (x, mask), {"also": {"x": x, "n": 3}})
+    assert torch.equal(ours, x.repeat(M))
+    assert shared is mask
+    assert torch.equal(named["also"]["x"], ours)
+    assert named["also"]["n"] == 3
+
+
+def test_shared_inputs_are_left_even_with_the_batchs_size() -> None:
+    square = torch.ones(N, N)
+    args, kwargs = edge(shared=("mask",)).repeat(M, N, (torch.ones(N), square), {})
+    assert args[1] is square
+    args, kwargs = edge(shared=("mask",)).repeat(M, N, (torch.ones(N),), {"mask": square})
+    assert kwargs["mask"] is square
+
+
+def test_repeat_keeps_channels_last() -> None:
+    x = torch.ones(N, 3, 2, 2).contiguous(memory_format=torch.channels_last)
+    (ours,), _ = edge().repeat(M, N, (x,), {})
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((M * N, 5), (M, N, 5)),
+        ((2, M * N, 5), (M, 2, N, 5)),  # an LSTM's h_n
+        ((2 * M * N, 5), (M, 2 * N, 5)),  # beams
+        ((), ()),
+        ((5, 7), (5, 7)),
+        ((M * N, M * N), (M, N, M * N)),  # the batch axis comes first
+    ],
+)
+def test_unfold(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    assert edge().unfold(torch.zeros(shape), M, N).shape == expected
+
+
+def test_unfold_finds_the_values() -> None:
+    x = torch.arange(2 * M * N).reshape(2, M * N)
+    assert torch.equal(edge().unfold(x, M, N)[1], x[:, N : 2 * N])
+    assert torch.equal(edge(axis=1).unfold(x, M, N)[2], x[:, 2 * N :])
+    assert torch.equal(edge().unfold(x.T, M, N, keep=2)[1], x.T[N : N + 2])
+
+
+def test_rows_on_two_axes_beside_the_batchs_are_an_error() -> None:
+    with pytest.raises(ValueError, match=r"has 12 rows on axes \[1, 2\]: which one is the batch"):
+        edge().unfold(torch.zeros(2, M * N, M * N), M, N)
+
+
+@pytest.mark.parametrize(
+    ("output", "name", "key"),
+    [
+        (torch.ones(1), None, None),
+        ({"loss": torch.tensor(1.0), "logits": torch.ones(1)}, None, "logits"),
+        ({"loss": torch.tensor(1.0), "scores": torch.ones(1)}, None, "scores"),
+        ((None, torch.ones(1), torch.ones(2)), None, 1),
+        ([torch.ones(1), torch.ones(2)], "1", 1),
+        (Point(torch.ones(1), "p"), None, "x"),
+        (Box(torch.ones(1)), "inside", "inside"),
+        ({"logits": torch.ones(1), "other": torch.ones(1)}, "other", "other"),
+    ],
+)
+def test_the_field_that_is_combined(output: Any, name: str | None, key: Any) -> None:
+    field = Field.find(output, name)
+    assert field.key == key
+    assert isinstance(field.get(output), Tensor)
+    changed = field.put(output, torch.tensor(7.0))
+    assert type(changed) is type(output)
+    assert field.get(changed).item() == 7.0
+    assert field.get(output).ndim == 1  # the old one is as it was
+
+
+@pytest.mark.parametrize("name", ["missing", "note"])
+def test_a_field_that_is_not_there_or_no_tensor(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"output='{name}' is no tensor of the network's output; it has inside: Tensor"
+    ):
+        Field.find(Box(torch.ones(1)), name)

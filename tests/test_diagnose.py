@@ -1,0 +1,104 @@
+"""diagnose: the numbers by hand, the verdict in plain words."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ensembles import M, convnet, ensemble, images, mlp, rows
+from torch import Tensor, nn
+
+import batchensemble as be
+
+
+def data(batches: int = 2, n: int = 40) -> list[tuple[Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(n, 4, generator=generator), torch.arange(n) % 3) for _ in range(batches)]
+
+
+def test_numbers_by_hand() -> None:
+    model, batches = ensemble(), data()
+    found = be.diagnose(model, batches)
+    x, y = torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
+    probs = model.members(x).double().softmax(-1)
+    mean, labels = probs.mean(0), probs.argmax(-1)
+    assert (found.members, found.rows) == (M, 80)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    assert found.disagreement == pytest.approx(
+        sum((labels[i] != labels[j]).double().mean().item() for i, j in pairs) / 3
+    )
+    assert found.accuracy == pytest.approx((mean.argmax(-1) == y).double().mean().item())
+    assert found.member_accuracy == pytest.approx([(own == y).double().mean().item() for own in labels])
+    error = 1 - sum(found.member_accuracy) / M
+    assert found.disagreement_over_error == pytest.approx(found.disagreement / error)
+    assert found.nll == pytest.approx(F.nll_loss(mean.log(), y).item(), rel=1e-4)
+    assert found.member_nll == pytest.approx(sum(F.nll_loss(p.log(), y).item() for p in probs) / M, rel=1e-4)
+    entropy = torch.special.entr(mean).sum(-1).mean().item()
+    expected = torch.special.entr(probs).sum(-1).mean().item()
+    assert found.entropy == pytest.approx(entropy, rel=1e-4)
+    assert found.mutual_information == pytest.approx(entropy - expected, rel=1e-3)
+    kl = [(probs[i] * (probs[i] / probs[j]).log()).sum(-1).mean().item() for i in range(M) for j in range(M) if i != j]
+    assert found.pairwise_kl == pytest.approx(sum(kl) / len(kl), rel=1e-4)
+    assert found.gain == pytest.approx(found.accuracy - sum(found.member_accuracy) / M)
+    r = F.normalize(model.net[0].r.double(), dim=-1)
+    cosine = ((r @ r.T).sum() - M) / (M * (M - 1))
+    assert found.similarity["0"]["r"] == pytest.approx(cosine.item(), rel=1e-5)
+    assert set(found.similarity) == {"0", "2"}
+
+
+def test_the_same_members_are_a_collapse() -> None:
+    found = be.diagnose(be.convert(mlp(), members=M, init="ones"), data())
+    assert found.collapsed
+    assert found.verdict.startswith("Collapsed")
+    assert found.disagreement == found.pairwise_kl == 0
+    assert all(side == pytest.approx(1.0) for sides in found.similarity.values() for side in sides.values())
+
+
+def test_different_members_are_not() -> None:
+    found = be.diagnose(ensemble(), data())
+    assert not found.collapsed
+    assert "ensemble" in found.verdict or "differ" in found.verdict
+    text = str(found)
+    assert text.startswith(found.verdict)
+    assert "3 members on 80 rows" in text
+
+
+def test_one_member_has_nothing_to_compare() -> None:
+    found = be.diagnose(ensemble(members=1), data())
+    assert "One member is one network" in found.verdict
+    assert found.similarity == {}
+    str(found)
+
+
+def test_batches_of_every_shape() -> None:
+    model, (x, y) = ensemble(), data(1)[0]
+    expected = be.diagnose(model, [(x, y)])
+    for batch in ([x, y], ((x,), y), ({"input": x}, y), {"input": x, "labels": y}):
+        assert be.diagnose(model, [batch]) == expected
+    assert be.diagnose(model, torch.utils.data.DataLoader(list(zip(x, y, strict=True)), batch_size=7)).rows == 40
+
+
+def test_positions_count_as_rows() -> None:
+    model = ensemble(nn.Conv2d(3, 4, 1), class_dim=1)
+    found = be.diagnose(model, [(images(), torch.arange(7 * 16).reshape(7, 4, 4) % 4)])
+    assert found.rows == 7 * 16
+    probs = model.predict(images()).probs.movedim(1, -1).reshape(-1, 4)
+    assert found.accuracy == pytest.approx((probs.argmax(-1) == torch.arange(112) % 4).double().mean().item())
+
+
+def test_the_mode_is_kept_and_votes_are_classes() -> None:
+    model = ensemble(convnet(), combine="vote").train()
+    be.diagnose(model, [(images(), torch.arange(7) % 3)])
+    assert model.training
+
+
+@pytest.mark.parametrize("combine", ["mean", "sigmoid", None])
+def test_what_has_no_classes_is_refused(combine: str | None) -> None:
+    with pytest.raises(ValueError, match="diagnose compares classes"):
+        be.diagnose(ensemble(combine=combine), data())
+
+
+def test_bad_loaders_are_refused() -> None:
+    with pytest.raises(ValueError, match="no batch"):
+        be.diagnose(ensemble(), [])
+    for batch in (rows(), (rows(),), {"x": rows()}):
+        with pytest.raises(TypeError, match="a batch must be"):
+            be.diagnose(ensemble(), [batch])

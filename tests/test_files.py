@@ -1,0 +1,239 @@
+"""Files: whole or not there; a member's file fits the weights that it was trained on, and no others."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ensembles import M, convnet, ensemble, images, mlp, rows
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+import batchensemble as be
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a file.safetensors"
+
+
+# ---- bad files -------------------------------------------------------------------------------------------------------
+
+
+def truncated(path: Path) -> None:
+    ensemble().save(path)
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def cut_in_the_header(path: Path) -> None:
+    ensemble().save(path)
+    path.write_bytes(path.read_bytes()[:30])
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "empty": (lambda path: path.write_bytes(b""), "damaged or no safetensors file"),
+    "text": (lambda path: path.write_text("hello, this is not it"), "damaged or no safetensors file"),
+    "pickle": (lambda path: torch.save({"a": torch.ones(1)}, path), "damaged or no safetensors file"),
+    "truncated": (truncated, "damaged or no safetensors file"),
+    "header cut": (cut_in_the_header, "damaged or no safetensors file"),
+    "foreign": (lambda path: save_file({"a": torch.ones(1)}, path), "was not written by batchensemble"),
+    "foreign metadata": (lambda path: save_file({"a": torch.ones(1)}, path, {"format": "pt"}), "was not written by"),
+    "no JSON": (lambda path: save_file({"a": torch.ones(1)}, path, {"batchensemble": "{"}), "damaged: its header"),
+    "no fields": (lambda path: save_file({"a": torch.ones(1)}, path, {"batchensemble": "[]"}), "damaged: its header"),
+    "the future": (
+        lambda path: save_file({}, path, {"batchensemble": json.dumps({"format": 9, "kind": "ensemble"})}),
+        "has format 9, this version reads 1",
+    ),
+    "a member": (lambda path: ensemble().save_member(0, path), "holds one member, expected one ensemble"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_refused_and_named(path: Path, name: str) -> None:
+    make, message = BAD[name]
+    make(path)
+    with pytest.raises(ValueError, match=message) as error:
+        be.load(path, mlp())
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["empty", "truncated", "foreign"])
+def test_a_bad_member_file_changes_nothing(path: Path, name: str) -> None:
+    BAD[name][0](path)
+    model = ensemble()
+    with pytest.raises(ValueError, match=r"damaged|not written"):
+        model.load_member(path)
+    assert len(model) == M
+
+
+def test_an_ensemble_is_no_member(path: Path) -> None:
+    ensemble().save(path)
+    with pytest.raises(ValueError, match="holds one ensemble, expected one member"):
+        ensemble().load_member(path)
+
+
+def test_no_file(path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        be.load(path, mlp())
+
+
+# ---- whole or not there ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["net.0.weight", "net.2.r", "net.0.bias"])
+def test_nan_is_refused_and_the_old_file_stays(path: Path, where: str) -> None:
+    model = ensemble()
+    model.save(path)
+    old = path.read_bytes()
+    with torch.no_grad():
+        model.get_parameter(where).view(-1)[-1] = float("nan")
+    with pytest.raises(ValueError, match=rf"{where.removeprefix('net.')} holds NaN.*nothing was written"):
+        model.save(path)
+    if not where.endswith("weight"):
+        with pytest.raises(ValueError, match="holds NaN"):
+            model.save_member(M - 1, path)
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_another_members_nan_is_not_mine(path: Path) -> None:
+    model = ensemble()
+    with torch.no_grad():
+        model.net[0].r[0, 0] = float("nan")
+    model.save_member(1, path)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing to write"):
+        ensemble().save(tmp_path / "missing" / "e.safetensors")
+
+
+SAVES_FOR_EVER = """
+import sys, torch, batchensemble as be
+model = be.convert(torch.nn.Linear(600, 600), members=4, init="ones", combine="mean")
+value = 0
+while True:
+    value = 1 - value
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(float(value))
+    model.save(sys.argv[1])
+    print("saved", flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.003, 0.011])
+def test_a_process_killed_while_it_saves_leaves_a_whole_file(path: Path, delay: float) -> None:
+    process = subprocess.Popen([sys.executable, "-c", SAVES_FOR_EVER, str(path)], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        process.stdout.readline()
+        time.sleep(delay)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    model = be.load(path, nn.Linear(600, 600))
+    assert {value for p in model.parameters() for value in p.unique().tolist()} in ({0.0}, {1.0})  # all of one moment
+
+
+# ---- one member ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["shared", "member"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_member_travels(path: Path, norm: str, rank: int) -> None:
+    model, x = ensemble(convnet(), norm=norm, rank=rank), images()
+    model.save_member(1, path)
+    answer = model(x, member=1)
+    index = model.load_member(path)
+    assert index == M
+    assert torch.equal(model(x, member=index), answer)
+    kinds = {name.split(".")[-1] for name in load_file(path)}
+    assert kinds >= {"r", "s", "bias"}
+    assert ("running_mean" in kinds) is (norm == "member")
+    assert all(name.startswith("1.") for name in load_file(path) if name.endswith("weight"))  # of norms only
+
+
+def test_a_member_of_a_bare_layer(path: Path) -> None:
+    model = ensemble(nn.Linear(4, 3))
+    model.save_member(2, path)
+    assert sorted(load_file(path)) == ["bias", "r", "s"]
+    assert torch.equal(model(rows(), member=model.load_member(path)), model(rows(), member=2))
+
+
+def changed(name: str, **options: Any) -> Any:
+    model = ensemble(convnet(), **options)
+    tensor = dict([*model.net.named_parameters(), *model.net.named_buffers()])[name]
+    with torch.no_grad():
+        tensor.view(-1)[0] += 1
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "options"),
+    [
+        ("0.weight", "0", {}),
+        ("5.weight", "5", {}),
+        ("0.weight", "0", {"include": "5"}),  # a layer that was left plain
+        ("0.bias", "0", {"include": "5"}),
+        ("1.weight", "1", {}),
+        ("1.running_mean", "1", {}),
+        ("1.running_var", "1", {}),
+    ],
+)
+def test_other_shared_weights_are_refused_and_named(path: Path, name: str, layer: str, options: dict[str, Any]) -> None:
+    ensemble(convnet(), **options).save_member(0, path)
+    model = changed(name, **options)
+    with pytest.raises(ValueError, match=f"differ first in layer '{layer}'"):
+        model.load_member(path)
+    assert len(model) == M
+
+
+@pytest.mark.parametrize("name", ["0.r", "0.bias", "5.s"])
+def test_other_members_do_not_matter(path: Path, name: str) -> None:
+    ensemble(convnet()).save_member(1, path)
+    assert changed(name).load_member(path) == M
+
+
+def test_how_many_batches_a_norm_has_seen_does_not_matter(path: Path) -> None:
+    ensemble(convnet()).save_member(1, path)
+    assert changed("1.num_batches_tracked").load_member(path) == M
+
+
+def test_running_statistics_of_the_members_do_not_matter(path: Path) -> None:
+    ensemble(convnet(), norm="member").save_member(1, path)
+    assert changed("1.running_mean", norm="member").load_member(path) == M
+
+
+@pytest.mark.parametrize("options", [{"rank": 2}, {"include": "5"}, {"norm": "member"}])
+def test_another_kind_of_ensemble_is_refused(path: Path, options: dict[str, Any]) -> None:
+    ensemble(convnet()).save_member(0, path)
+    other = ensemble(convnet(), **options)
+    other.net.load_state_dict(
+        {k: v for k, v in ensemble(convnet()).net.state_dict().items() if k in ("0.weight", "5.weight")}, strict=False
+    )
+    with pytest.raises(ValueError, match=r"other shared weights|does not fit this network"):
+        other.load_member(path)
+    assert len(other) == M
+
+
+def test_members_that_do_not_exist_cannot_be_saved(path: Path) -> None:
+    with pytest.raises(IndexError, match=str(M)):
+        ensemble().save_member(M, path)
+    assert not path.exists()
+
+
+def test_types_are_kept(path: Path) -> None:
+    model = ensemble(convnet()).bfloat16()
+    model.save(path)
+    again = be.load(path, convnet().bfloat16()).eval()
+    assert torch.equal(again(images().bfloat16()), model(images().bfloat16()))
+    model.save_member(0, path)
+    with pytest.raises(ValueError, match="other shared weights"):
+        ensemble(convnet()).load_member(path)

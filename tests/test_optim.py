@@ -1,0 +1,115 @@
+"""Training: groups of parameters, the mean of losses, the penalty on the mean weight."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ensembles import M, convnet, ensemble, images, mlp, rows
+from torch import nn
+
+import batchensemble as be
+
+
+class Mixture(nn.Module):
+    """Every kind of parameter, some of them tied, some frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.lstm = nn.Embedding(5, 4), nn.LSTM(4, 4, batch_first=True)
+        self.attention = nn.MultiheadAttention(4, 2, add_bias_kv=True)
+        self.norms = nn.ModuleList([nn.LayerNorm(4), nn.RMSNorm(4), nn.BatchNorm1d(4), nn.GroupNorm(2, 4)])
+        self.head, self.token = nn.Linear(4, 5), nn.Parameter(torch.ones(1, 4))
+        self.head.weight = self.embed.weight
+        self.gain = nn.Parameter(torch.ones(()))
+
+
+@pytest.mark.parametrize("norm", ["shared", "member"])
+@pytest.mark.parametrize("include", [None, "*"])
+def test_every_parameter_once_and_in_its_group(norm: str, include: str | None) -> None:
+    model = be.convert(Mixture(), members=M, norm=norm, include=include, rank=2)
+    groups = be.parameter_groups(model, lr=0.1, weight_decay=0.01, fast_lr_scale=0.5, fast_weight_decay=0.001)
+    names = {id(p): name for name, p in model.named_parameters()}
+    kinds = {names[id(p)]: group["name"] for group in groups for p in group["params"]}
+    assert sum(len(group["params"]) for group in groups) == len(names) == len(kinds)
+    for name, kind in kinds.items():
+        last = name.split(".")[-1]
+        if last in ("r", "s"):
+            assert kind == "fast", name
+        elif "norms" in name or "bias" in last or last == "gain":
+            assert kind == "norm and bias", name
+        else:
+            assert kind == "slow", name
+    options = {group["name"]: (group["lr"], group["weight_decay"]) for group in groups}
+    assert options == {"slow": (0.1, 0.01), "fast": (0.05, 0.001), "norm and bias": (0.1, 0.0)}
+    torch.optim.AdamW(groups)
+
+
+def test_a_plain_network_has_no_fast_group() -> None:
+    groups = be.parameter_groups(mlp(), lr=0.1, weight_decay=0.01)
+    assert [group["name"] for group in groups] == ["slow", "norm and bias"]
+
+
+def test_a_schedule_keeps_the_ratio_of_rates() -> None:
+    optimiser = torch.optim.SGD(be.parameter_groups(ensemble(), lr=0.4, weight_decay=0, fast_lr_scale=0.5), lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimiser, 1, gamma=0.1)
+    optimiser.step()
+    schedule.step()
+    assert {g["name"]: pytest.approx(g["lr"]) for g in optimiser.param_groups} == {
+        "slow": 0.04,
+        "fast": 0.02,
+        "norm and bias": 0.04,
+    }
+
+
+def test_the_mean_of_losses_is_not_the_loss_of_the_mean() -> None:
+    outputs, labels = ensemble().members(rows()), torch.arange(7) % 3
+    loss = be.mean_loss(F.cross_entropy, outputs, labels, label_smoothing=0.1)
+    each = [F.cross_entropy(output, labels, label_smoothing=0.1) for output in outputs]
+    torch.testing.assert_close(loss, sum(each) / M)
+    assert not torch.allclose(loss, F.cross_entropy(outputs.mean(0), labels, label_smoothing=0.1))
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_penalty_is_the_squared_norm_of_the_mean_weight(rank: int) -> None:
+    model = ensemble(convnet(), rank=rank)
+    plain = model.extract_mean()
+    expected = plain[0].weight.square().sum() + plain[5].weight.square().sum()
+    torch.testing.assert_close(be.mean_weight_penalty(model), expected)
+    be.mean_weight_penalty(model).backward()
+    assert all(model.net[i].r.grad.abs().sum() > 0 for i in (0, 5))
+
+
+@pytest.mark.parametrize("net", [nn.MultiheadAttention(4, 2), nn.LSTM(4, 4, bias=False)])
+def test_the_penalty_of_composed_layers(net: nn.Module) -> None:
+    model = ensemble(net, combine="mean")
+    weights = [p for name, p in model.extract_mean().named_parameters() if "weight" in name]
+    torch.testing.assert_close(be.mean_weight_penalty(model), sum(w.square().sum() for w in weights))
+
+
+def test_nothing_to_penalise() -> None:
+    with pytest.raises(ValueError, match="no converted layer"):
+        be.mean_weight_penalty(mlp())
+
+
+def test_an_ordinary_training_loop_learns() -> None:
+    torch.manual_seed(0)
+    x, y = rows(60), torch.arange(60) % 3
+    x = x + F.one_hot(y, 4)
+    model = be.convert(mlp(), members=M, generator=torch.Generator().manual_seed(0))
+    optimiser = torch.optim.Adam(be.parameter_groups(model, lr=0.05, weight_decay=1e-4))
+    first = None
+    for _ in range(60):
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimiser.step()
+        first = first or loss.item()
+    assert loss.item() < first / 2
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_images_too() -> None:
+    model = ensemble(convnet()).train()
+    F.cross_entropy(model(images(9)), torch.arange(9) % 3).backward()
+    assert all(
+        (p.grad[i] != 0).any() for i in range(M) for n, p in model.named_parameters() if n.endswith((".r", ".s"))
+    )

@@ -1,0 +1,124 @@
+"""verify: silent on what works, loud and precise on what the shapes cannot tell."""
+
+import pytest
+import torch
+from ensembles import M, convnet, ensemble, images, mlp, rows
+from torch import Tensor, nn
+
+import batchensemble as be
+
+
+class TimeFirst(nn.Module):
+    """Rows leave axis 0 on the way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.inside, self.after = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.before(x)
+        return self.after(self.inside(x.transpose(0, 1)).transpose(0, 1))
+
+
+def test_it_returns_the_largest_difference() -> None:
+    model = ensemble(convnet())
+    assert 0 <= be.verify(model, images()) < 1e-5
+    assert be.verify(model.double(), images().double()) < 1e-12
+
+
+def test_it_names_the_first_layer_that_differs() -> None:
+    model = ensemble(TimeFirst())
+    with pytest.raises(be.VerificationError, match=r"member 0 differs .* first in layer 'inside'"):
+        be.verify(model, torch.randn(4, 4 * M, 4))
+    with pytest.raises(ValueError, match="layer 'inside'"):  # the shapes can tell
+        be.verify(model, torch.randn(4, 5, 4))
+    be.verify(ensemble(TimeFirst(), exclude="inside"), torch.randn(4, 4 * M, 4))
+
+
+def test_it_finds_weights_that_are_read_behind_the_layer() -> None:
+    class Behind(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.head = nn.Linear(4, 4, bias=False), nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(nn.functional.linear(x, self.layer.weight))
+
+    with pytest.raises(be.VerificationError, match="first in layer 'head'"):
+        be.verify(ensemble(Behind()), rows())
+
+
+def test_it_finds_rows_whose_order_is_lost() -> None:
+    class Windows(nn.Module):
+        """k inner rows a row, but the wrong way round: blocks fit by size, ids do not."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(torch.cat(x.chunk(2, 1))).unflatten(0, (2, -1)).mean(0)
+
+    with pytest.raises(be.VerificationError):
+        be.verify(ensemble(Windows()), rows(6))
+
+
+def test_it_does_not_compare_the_networks_own_loss() -> None:
+    class WithLoss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = mlp()
+
+        def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
+            logits = self.layer(x)
+            return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+    be.verify(ensemble(WithLoss()), rows(), torch.arange(7) % 3)
+
+
+def test_modes_gradients_and_weights_are_as_before() -> None:
+    model = ensemble(convnet()).train()
+    model.net[1].eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    be.verify(model, images())
+    assert model.training
+    assert not model.net[1].training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert not any(module._forward_hooks for module in model.modules())
+    assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_every_precision(dtype: torch.dtype) -> None:
+    be.verify(ensemble(mlp()).to(dtype), rows().to(dtype))
+
+
+def test_infinite_answers_are_compared_too() -> None:
+    class Masks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.layer(x)
+            return y.masked_fill(torch.tensor([True, False, False]), -torch.inf)
+
+    be.verify(ensemble(Masks()), rows())
+
+
+def test_integers_are_compared_too() -> None:
+    class Labels(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            y = self.layer(x)
+            return y, y.argmax(-1)
+
+    be.verify(ensemble(Labels()), rows())
+
+
+def test_one_row_and_one_member() -> None:
+    be.verify(ensemble(), rows(1))
+    be.verify(ensemble(members=1), rows())
