@@ -99,6 +99,24 @@ def test_numbers_after_every_epoch_are_logged(tmp_path):
     assert list(tmp_path.glob("tensorboard/events*"))
 
 
+def test_it_stops_when_a_line_is_good_enough_and_stays_so(tmp_path):
+    seen = []
+
+    def after(epoch):
+        seen.append(epoch)
+        return {"validation": 3.0 - epoch}
+
+    stop = {"epochs": 6, "after_epoch": after, "until": lambda line: line["validation"] <= 1.0}
+    state, log = train(tmp_path, **stop)
+    assert [line["validation"] for line in log] == [3.0, 2.0, 1.0]
+    again, same_log = train(tmp_path, **stop)
+    assert seen == [0, 1, 2]
+    assert log == same_log
+    assert all(torch.equal(again[name], state[name]) for name in state)
+    _, longer = train(tmp_path, **stop | {"until": lambda line: line["validation"] <= 0.0})
+    assert [line["epoch"] for line in longer] == [0, 1, 2, 3]
+
+
 def test_a_loss_that_is_not_a_number_stops(tmp_path):
     with pytest.raises(Diverged, match="the loss is nan after epoch 1: try a lower learning rate"):
         train(tmp_path, rate=float("nan"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchensemble.lab.training.schedules import SCHEDULES
+from batchensemble.lab.training.schedules import SCHEDULES, inverse_square_root
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,12 @@ from batchensemble.lab.training.schedules import SCHEDULES
 )  # fmt: skip
 def test_factor_of_250_epochs(name, epoch, factor):
     assert SCHEDULES[name](epoch, 250) == pytest.approx(factor)
+
+
+def test_the_transformers_schedule_is_the_published_formula():
+    width, warmup, steps = 512, 4000, 250
+    schedule = inverse_square_root(warmup, steps)
+    top = width**-0.5 * warmup**-0.5
+    for step in (1, 7, 3999, 4000, 4001, 100_000):
+        published = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert top * schedule((step - 1) / steps, 400) == pytest.approx(published)

@@ -39,6 +39,7 @@ class Training:
         epochs: how long.
         seed: of dropout and whatever else the model draws while it trains.
         after_epoch: more numbers for the log, e.g. of a validation set; leaves the model in training mode.
+        until: whether an epoch's line of the log is good enough to stop; all processes must agree.
     """
 
     model: nn.Module
@@ -49,6 +50,11 @@ class Training:
     epochs: int
     seed: int = 0
     after_epoch: Callable[[int], Mapping[str, float]] | None = None
+    until: Callable[[Mapping[str, float]], bool] | None = None
+
+    def ends_with(self, line: Mapping[str, float]) -> bool:
+        """Whether the epoch of this line is the last."""
+        return line["epoch"] + 1 == self.epochs or (self.until is not None and self.until(line))
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,14 @@ class Workplace:
         folder: for the checkpoint, the log and the curves.
         progress: shows how far it is.
         save_every: seconds between checkpoints.
+        compiled: whether a GPU's step is compiled; not worth its while where batches have many shapes.
     """
 
     fabric: "Fabric"
     folder: Path
     progress: Progress = field(default_factory=Silent)
     save_every: float = 60.0
+    compiled: bool = True
 
 
 def fit(training: Training, place: Workplace, name: str = "training") -> list[dict[str, float]]:
@@ -82,19 +90,23 @@ def fit(training: Training, place: Workplace, name: str = "training") -> list[di
     rates = [float(group["lr"]) for group in training.optimizer.param_groups]
     begin = _restore(training, checkpoint, fabric.device)
     fabric.barrier()  # nobody writes before everybody has read
-    if begin < training.epochs:
+    done = read_journal(place.folder)[:begin]
+    if not (done and training.ends_with(done[-1])):
         with (
             _own_randomness(fabric.device),
             Journal(place.folder, begin, write=fabric.is_global_zero) as journal,
         ):
             place.progress.start(name, training.epochs, begin)
-            step, clock = _step(training, fabric), _Clock(place.save_every)
+            step, clock = _step(training, place), _Clock(place.save_every)
             for epoch in range(begin, training.epochs):
                 line = _epoch(training, fabric, step, rates, epoch)
                 journal.write(line)
                 place.progress.advance(f"loss {line['loss']:.3f}")
-                if fabric.is_global_zero and (epoch + 1 == training.epochs or clock.is_due()):
+                last = training.ends_with(line)
+                if fabric.is_global_zero and (last or clock.is_due()):
                     checkpoint.save(_state(training, epoch + 1))
+                if last:
+                    break
             place.progress.end()
     fabric.barrier()
     return read_journal(place.folder)
@@ -124,10 +136,11 @@ def _epoch(
     return {"epoch": epoch, **means, **extra, "rate": rates[0] * factor, "seconds": round(seconds, 4)}
 
 
-def _step(training: Training, fabric: "Fabric") -> Callable[[Any], Mapping[str, Tensor]]:
+def _step(training: Training, place: Workplace) -> Callable[[Any], Mapping[str, Tensor]]:
     """The step as this device takes it best."""
     training.model.train()
-    step = Step(fabric, training.model, training.loss, training.optimizer)
+    fabric = place.fabric
+    step = Step(fabric, training.model, training.loss, training.optimizer, compiled=place.compiled)
     return Replayed(step) if fabric.device.type == "cuda" and fabric.world_size == 1 else step
 
 

@@ -1,4 +1,4 @@
-"""The optimiser of the paper's networks."""
+"""The optimisers of the paper's networks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,5 +22,33 @@ def sgd(groups: Iterable[dict[str, Any]], device: torch.device, momentum: float 
         >>> sgd(groups, torch.device("cpu")).param_groups[0]["lr"]
         tensor(0.1000)
     """
-    own = [{**group, "lr": torch.tensor(float(group["lr"]), device=device)} for group in groups]
+    own = _with_tensor_rates(groups, device)
     return torch.optim.SGD(own, lr=torch.tensor(0.0), momentum=momentum, nesterov=True, fused=True)
+
+
+def adam(
+    groups: Iterable[dict[str, Any]],
+    device: torch.device,
+    betas: tuple[float, float] = (0.9, 0.98),
+    eps: float = 1e-9,
+) -> torch.optim.Adam:
+    """Adam as the Transformer is trained with, in one kernel, with learning rates as tensors.
+
+    Args:
+        groups: parameter groups with their own `lr`.
+        device: where the parameters are.
+        betas: of the moving gradient and of its square.
+        eps: added to the root of the latter.
+
+    Example:
+        >>> groups = [{"params": torch.nn.Linear(2, 1).parameters(), "lr": 0.1}]
+        >>> adam(groups, torch.device("cpu")).param_groups[0]["betas"]
+        (0.9, 0.98)
+    """
+    own = _with_tensor_rates(groups, device)
+    captured = device.type == "cuda"
+    return torch.optim.Adam(own, lr=torch.tensor(0.0), betas=betas, eps=eps, fused=True, capturable=captured)
+
+
+def _with_tensor_rates(groups: Iterable[dict[str, Any]], device: torch.device) -> list[dict[str, Any]]:
+    return [{**group, "lr": torch.tensor(float(group["lr"]), device=device)} for group in groups]

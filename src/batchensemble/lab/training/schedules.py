@@ -33,6 +33,26 @@ def cosine(done: float, epochs: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done / epochs)))
 
 
+def inverse_square_root(warmup: int, steps: int) -> Schedule:
+    """The Transformer's: up to one in a straight line, then down with the square root of the steps taken.
+
+    Args:
+        warmup: steps to the top.
+        steps: of an epoch.
+
+    Example:
+        >>> schedule = inverse_square_root(warmup=100, steps=50)
+        >>> [round(schedule(done, 20), 2) for done in (0, 1, 1.98, 7.98)]
+        [0.01, 0.51, 1.0, 0.5]
+    """
+
+    def schedule(done: float, epochs: float) -> float:
+        step = round(done * steps) + 1
+        return min(step / warmup, math.sqrt(warmup / step))
+
+    return schedule
+
+
 SCHEDULES: dict[str, Schedule] = {
     "paper": drops(0.5, 0.75),
     "released": drops(0.4, 0.8, 0.9, warmup=1.0),

@@ -7,11 +7,12 @@ torch's default generator, which graphs advance.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map, tree_map_
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -20,6 +21,7 @@ Loss = Callable[[nn.Module, Any], Mapping[str, Tensor]]
 """(model, batch) to scalars by name; `loss` is minimised, all are logged."""
 
 WARM_UP = 3  # steps before capture: compilation, cuDNN's choices, the optimiser's buffers
+MOST_SHAPES = 16  # graphs at most
 
 
 class Step:
@@ -30,11 +32,20 @@ class Step:
         model: the network, on the device.
         loss: what is minimised.
         optimizer: updates the model's parameters.
+        compiled: whether a GPU's loss is compiled.
     """
 
-    def __init__(self, fabric: "Fabric", model: nn.Module, loss: Loss, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self,
+        fabric: "Fabric",
+        model: nn.Module,
+        loss: Loss,
+        optimizer: torch.optim.Optimizer,
+        *,
+        compiled: bool = True,
+    ) -> None:
         objective = Objective(model, loss)
-        if fabric.device.type == "cuda":
+        if compiled and fabric.device.type == "cuda":
             objective.compile(dynamic=False)
         self._fabric = fabric
         self._objective, self._optimizer = fabric.setup(objective, optimizer)
@@ -49,33 +60,37 @@ class Step:
 
 
 class Replayed:
-    """A step replayed as a CUDA graph, after a few that are taken as they are.
+    """A step replayed as a CUDA graph, after a few that are taken as they are; one graph for every shape of batch.
 
     What is returned is overwritten by the next call.
 
     Args:
-        step: takes batches of constant shapes; what it changes between calls must be tensors.
+        step: takes batches of few shapes; what it changes between calls must be tensors.
     """
 
     def __init__(self, step: Step) -> None:
         self._step = step
         self._warm = 0
         self._stream: torch.cuda.Stream = torch.cuda.Stream()
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._recorded: dict[tuple[torch.Size, ...], Recorded | None] = {}
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:
         """Takes one step on a batch."""
-        if self._warm < WARM_UP:
+        shapes = shapes_of(batch)
+        if self._warm < WARM_UP or shapes not in self._recorded:
             self._warm += 1
+            self._recorded.setdefault(shapes, None)
             return self._warm_up(batch)
-        if self._graph is None:
-            self._graph = self._capture(batch)
-        copy_batch_(self._batch, batch)
-        self._graph.replay()
-        return self._scalars
+        recorded = self._recorded[shapes] or self._capture(batch)
+        self._recorded[shapes] = recorded
+        copy_batch_(recorded.batch, batch)
+        recorded.graph.replay()
+        return recorded.scalars
 
     def _warm_up(self, batch: Any) -> Mapping[str, Tensor]:
         """A real step on a side stream, where everything that a graph cannot hold is done once."""
+        if len(self._recorded) > MOST_SHAPES:
+            raise ValueError(f"batches have more than {MOST_SHAPES} shapes, the last {shapes_of(batch)}")
         current = torch.cuda.current_stream()
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
@@ -83,14 +98,32 @@ class Replayed:
         current.wait_stream(self._stream)
         return scalars
 
-    def _capture(self, batch: Any) -> torch.cuda.CUDAGraph:
-        """Records the step without taking it; gradients and scalars then live in the graph's own memory."""
-        self._batch = tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, batch)
+    def _capture(self, batch: Any) -> "Recorded":
+        """Records the step without taking it; gradients and scalars then live in the graphs' own memory.
+
+        All graphs share it: a step leaves nothing there that another one needs.
+        """
+        buffers = tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, batch)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream):
-            self._scalars = self._step(self._batch)
-        return graph
+        pool = next((one.graph.pool() for one in self._recorded.values() if one), None)
+        with torch.cuda.graph(graph, pool=pool, stream=self._stream):
+            scalars = self._step(buffers)
+        return Recorded(graph, buffers, scalars)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A graph, the batch that it reads and the scalars that it writes."""
+
+    graph: torch.cuda.CUDAGraph
+    batch: Any
+    scalars: Mapping[str, Tensor]
+
+
+def shapes_of(batch: Any) -> tuple[torch.Size, ...]:
+    """The shapes of a batch's tensors, in order."""
+    return tuple(leaf.shape for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
 
 
 class Objective(nn.Module):
