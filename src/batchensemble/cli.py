@@ -83,6 +83,19 @@ def run(
 
 
 @app.command()
+def report(
+    results: ResultsOption = Path("results"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("report"),
+) -> None:
+    """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
+    from batchensemble.lab.report.write import write_report
+
+    with _plain_errors():
+        files = write_report(Store(results).all(), EXPERIMENTS.values(), out, progress=True)
+        console.print(f"{len(files)} files; open {files[0]}", highlight=False)
+
+
+@app.command()
 def data(
     names: Annotated[list[str], typer.Argument(help="cifar10, cifar100", show_default=False)],
     data: DataOption = None,
@@ -99,12 +112,16 @@ def data(
 @app.command()
 def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) -> None:
     """Train every method on handwritten digits, side by side, in a minute or two."""
+    from batchensemble.lab.report.write import write_report
+
     with _plain_errors(), tempfile.TemporaryDirectory() as fresh:
         store = Store(work / "results")
         for case in DIGITS.cases("smoke"):
             store.path(case.run).unlink(missing_ok=True)  # a demo is seen at work
         _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
         _print(DIGITS, "smoke", store, None)
+        page = write_report(store.all(), [DIGITS], work, progress=True)[0]
+        console.print(f"\nThe same with pictures: {page}", highlight=False)
 
 
 def _todo(

@@ -7,6 +7,7 @@ from batchensemble.lab.experiments.cost import COST_BY_SIZE
 from batchensemble.lab.experiments.experiment import Case, Experiment, Grid, Row
 from batchensemble.lab.experiments.partial_data import DIVERSITY, PARTIAL_DATA
 from batchensemble.lab.experiments.prediction_maps import PREDICTION_MAPS
+from batchensemble.lab.experiments.recipes import RECIPES
 from batchensemble.lab.experiments.small_networks import SMALL_NETWORKS
 from batchensemble.lab.experiments.unseen_classes import UNSEEN_CLASSES
 
@@ -20,6 +21,7 @@ _ALL = (
     UNSEEN_CLASSES,
     PREDICTION_MAPS,
     COST_BY_SIZE,
+    RECIPES,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _ALL}
 """By id, in the order in which they are listed and run."""

@@ -13,7 +13,7 @@ from batchensemble.lab.studies.recipe import Recipe
 BASE: Mapping[Scale, Recipe] = {
     "paper": Recipe(),
     "small": Recipe(depth=14, width=1, share=0.2, epochs=6, batch=64, precision="fp32"),
-    "smoke": Recipe(data="procedural10", depth=14, width=1, epochs=2, batch=32, precision="fp32"),
+    "smoke": Recipe(data="procedural10", depth=14, width=1, epochs=2, batch=16, precision="fp32"),
 }
 """A single network on ten classes: the paper's ResNet-32x4, and what a CPU trains in minutes and in seconds."""
 
@@ -63,7 +63,7 @@ def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
 
 def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
     """A method on some data, and what is measured of it (see `Settings`)."""
-    return Row({"method": name, "data": data}, Settings(recipe(name, scale, data), **test).settings())
+    return Row(on(data, name), Settings(recipe(name, scale, data), **test).settings())
 
 
 def methods(
@@ -86,9 +86,12 @@ def _seeds(name: str, single_seeds: int) -> tuple[int, ...] | None:
     return tuple(range(single_seeds)) if name == SINGLE else None
 
 
+def on(data: str, name: str) -> dict[str, str]:
+    """The labels of a method on some data."""
+    return {"method": name, "data": data}
+
+
 def published(metric: str, data: str, **numbers: float) -> tuple[Published, ...]:
     """The paper's percentages for one data set, by method: keywords are the names above in small letters."""
     names = {"single": SINGLE, "dropout": DROPOUT, "batch": BATCH, "naive": NAIVE, "naive_small": NAIVE_SMALL}
-    return tuple(
-        Published({"method": names[key], "data": data}, metric, round(value / 100, 6)) for key, value in numbers.items()
-    )
+    return tuple(Published(on(data, names[key]), metric, round(value / 100, 6)) for key, value in numbers.items())

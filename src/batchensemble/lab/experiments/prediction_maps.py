@@ -3,6 +3,8 @@
 from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, SINGLE, TEN, recipe, row
 from batchensemble.lab.experiments.experiment import Experiment, Grid
 from batchensemble.lab.records import SCALES
+from batchensemble.lab.report.views import comparison
+from batchensemble.lab.report.views import prediction_maps as maps
 from batchensemble.lab.studies.classification import CLASSIFICATION
 
 PREDICTION_MAPS = Experiment(
@@ -11,6 +13,11 @@ PREDICTION_MAPS = Experiment(
     claim="Where a single network is sure and wrong, members disagree and their mean is right; BatchEnsemble's members "
     "are as diverse as a naive ensemble's.",
     study=CLASSIFICATION,
+    show=(
+        maps("telling", name="telling", title="Where a single network is sure and wrong, and the ensemble right"),
+        maps("drawn", name="drawn", title="Test pictures drawn by seed"),
+        comparison("accuracy", "ece"),
+    ),
     scales={
         scale: Grid(
             tuple(

@@ -2,7 +2,14 @@
 
 from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, SINGLE, methods
 from batchensemble.lab.experiments.experiment import Experiment
+from batchensemble.lab.report.views import View, comparison, entropy_histograms, higher
 from batchensemble.lab.studies.classification import CLASSIFICATION
+
+
+def _claim(name: str) -> View:
+    words = f"{name}: less sure of unseen classes than a single network."
+    return higher("entropy_unknown", {"method": name}, {"method": SINGLE}, words)
+
 
 UNSEEN_CLASSES = Experiment(
     id="cifar-unseen",
@@ -10,4 +17,9 @@ UNSEEN_CLASSES = Experiment(
     claim="A single network is too sure of classes it has never seen; ensembles of both kinds are less so.",
     study=CLASSIFICATION,
     scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, test="unseen"),
+    show=(
+        entropy_histograms(),
+        comparison("auroc", "aupr", "fpr95", "entropy_known", "entropy_unknown", title="Telling the unseen by entropy"),
+        *(_claim(name) for name in (BATCH, NAIVE)),
+    ),
 )

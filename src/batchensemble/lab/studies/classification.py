@@ -22,8 +22,8 @@ from batchensemble.lab.studies.trainer import Trained, Trainer
 from batchensemble.lab.training.devices import start_fabric
 
 Test = Literal["clean", "corruptions", "unseen", "pictures"]
-TRAIN_ROWS = 10_000  # of the training images that the final training accuracy is measured on
 KEPT = 2_000_000  # logits that a record keeps at most: 4 MB
+CURVE = 50  # epochs of a training's log that a record keeps at most
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,10 @@ def run(run: Run, context: Context) -> Record:
     bench = _bench(settings, run.seed, context)
     classifier, parts = bench.classifier(settings.recipe)
     metrics, arrays = MEASURES[settings.test](bench, classifier)
+    log = {"log": [_thinned(part.log) for part in parts]} if settings.test == "clean" else {}
     fabric = bench.trainer.fabric
     where = hardware(fabric.device, fabric.world_size)
-    return Record(run, {**metrics, **_cost(settings, parts)}, Provenance.now(where, since=began), arrays)
+    return Record(run, {**metrics, **_cost(settings, parts), **log}, Provenance.now(where, since=began), arrays)
 
 
 def _bench(settings: Settings, seed: int, context: Context) -> Bench:
@@ -119,7 +120,8 @@ def _cost(settings: Settings, parts: list[Trained]) -> dict[str, Any]:
 def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:
     """The test set: quality, calibration, diversity; and how far the training images were learnt."""
     prediction, labels = classifier.predict(bench.test), bench.test.labels
-    train = bench.trainer.train.take(torch.arange(min(TRAIN_ROWS, len(bench.trainer.train))))
+    # as many training images as test images say what the training accuracy is
+    train = bench.trainer.train.take(torch.arange(min(len(bench.test), len(bench.trainer.train))))
     known = scores(replace(classifier, samples=1).predict(train), train.labels.cpu())
     metrics = {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
     return {**metrics, "train_accuracy": known["accuracy"]}, _kept(prediction, labels)
@@ -132,7 +134,9 @@ def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:
     for name, severity, images in corrupted_sets(bench.test, names, bench.context):
         found = scores(classifier.predict(images), images.labels)
         rows.append({"corruption": name, "severity": severity, **found})
-    return {"shift": rows}, {}
+    corrupted = [row for row in rows if row["severity"]]
+    means = {f"corrupted_{name}": _mean(corrupted, name) for name in ("accuracy", "nll", "brier", "ece")}
+    return {"shift": rows, **means}, {}
 
 
 def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
@@ -164,6 +168,17 @@ MEASURES: dict[Test, Callable[[Bench, Classifier], Outcome]] = {
     "unseen": measure_unseen,
     "pictures": measure_pictures,
 }
+
+
+def _mean(rows: list[dict[str, Any]], name: str) -> float:
+    return float(sum(row[name] for row in rows) / len(rows))
+
+
+def _thinned(log: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Some epochs of a training's log, evenly spaced, the last among them."""
+    every = -(-len(log) // CURVE)
+    names = ("epoch", "cross_entropy", "accuracy")
+    return [{name: round(line[name], 5) for name in names} for line in log[::-1][::every]][::-1]
 
 
 def _kept(prediction: Prediction, labels: torch.Tensor) -> dict[str, Any]:

@@ -1,0 +1,65 @@
+"""Which recipe makes members strong and different at once? Not in the paper, which tried one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from batchensemble.lab.experiments.classifiers import BASE, HUNDRED
+from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
+from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
+from batchensemble.lab.records import SCALES, Scale
+from batchensemble.lab.report.views import comparison
+from batchensemble.lab.report.views import recipes as picture
+from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
+from batchensemble.lab.studies.recipe import Recipe
+
+NORMAL = BatchEnsemble(rows="repeated", init="normal", fast_lr_scale=0.5)
+SIGNS = BatchEnsemble(rows="repeated")
+
+METHODS: Mapping[str, Method] = {
+    "single": Single(),
+    "naive ensemble": Naive(),
+    "signs, sub-batches": BatchEnsemble(),
+    "signs, repeated": SIGNS,
+    "signs, own crops": replace(SIGNS, rows="own crops"),
+    "signs, P(+1) = 0.75": replace(SIGNS, init="sign(0.75)"),
+    "signs, P(+1) = 0.9": replace(SIGNS, init="sign(0.9)"),
+    "signs, P(+1) = 0.95": replace(SIGNS, init="sign(0.95)"),
+    "signs, norm per member": replace(SIGNS, norm="member"),
+    "signs, slow vectors": replace(SIGNS, fast_lr_scale=0.5),
+    "signs, decay of the mean weight": replace(SIGNS, decay="mean"),
+    "signs, rank 2": replace(SIGNS, rank=2),
+    "signs, rank 4": replace(SIGNS, rank=4),
+    "signs, dropout": replace(SIGNS, dropout=0.1),
+    "normal": NORMAL,
+    "normal, own crops": replace(NORMAL, rows="own crops"),
+    "normal, norm per member": replace(NORMAL, norm="member"),
+    "normal, own crops, norm per member": replace(NORMAL, rows="own crops", norm="member"),
+    "normal, KL 0.1": replace(NORMAL, diversity=0.1),
+    "normal, rank 4": replace(NORMAL, rank=4),
+    "first layer only": replace(NORMAL, init="first"),
+}
+SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
+    "paper": lambda base: replace(base, epochs=50, schedule="cosine", weight_decay=5e-4),
+    "small": lambda base: replace(base, schedule="cosine", weight_decay=5e-4),
+    "smoke": lambda base: replace(base, epochs=1, share=0.1),
+}
+
+
+def _row(name: str, method: Method, scale: Scale) -> Row:
+    base = replace(BASE[scale], data=HUNDRED[scale].lower().replace("-", ""), method=method)
+    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(SHORT[scale](base)).settings())
+
+
+RECIPES = Experiment(
+    id="recipes",
+    item="Not in the paper: recipes of BatchEnsemble, members' accuracy against disagreement",
+    claim="Members as strong as single networks that disagree as independent ones do would equal the naive ensemble.",
+    study=CLASSIFICATION,
+    scales={scale: Grid(tuple(_row(name, method, scale) for name, method in METHODS.items())) for scale in SCALES},
+    show=(
+        picture(),
+        comparison(
+            "accuracy", "nll", "ece", "member_accuracy", "disagreement", "train_loss", rows="recipe", title="Recipes"
+        ),
+    ),
+)
