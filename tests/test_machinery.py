@@ -1,0 +1,381 @@
+"""torch's own machinery around an ensemble: compile, export, autocast, copies, DDP, checkpointing, threads."""
+
+import copy
+import inspect
+import io
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ensembles import M, N, convnet, ensemble, images, mlp, randomise, rows
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+import batchensemble as be
+
+close = partial(torch.testing.assert_close, rtol=1e-3, atol=1e-4)
+IDS = torch.tensor([2, 0, 0, 1, 2, 2, 1])
+
+
+class Attends(nn.Module):
+    """Attention, norms and a residual; answers with a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(4, 4)
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, batch_first=True) for _ in range(2)
+        )
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x)
+        return {"logits": self.head(x.mean(1)), "features": x}
+
+
+def sequences(n: int = N) -> Tensor:
+    return torch.randn(n, 5, 4, generator=torch.Generator().manual_seed(1))
+
+
+def answer(out: Any) -> Tensor:
+    return out["logits"] if isinstance(out, dict) else out
+
+
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[..., Tensor], dict[str, Any]]] = {
+    "linear": (mlp, rows, {}),
+    "linear, rank 2": (mlp, rows, {"rank": 2}),
+    "convolutions": (convnet, images, {}),
+    "convolutions, norm per member": (convnet, images, {"norm": "member"}),
+    "convolutions, late": (convnet, images, {"fan_out": "5"}),
+    "attention": (Attends, sequences, {}),
+    "attention, late": (Attends, sequences, {"fan_out": "blocks.1", "norm": "member"}),
+}
+every_case = pytest.mark.parametrize(("make", "batch", "options"), CASES.values(), ids=CASES)
+
+
+# ---- compile ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _fresh() -> Iterator[None]:
+    torch.compiler.reset()  # torch counts recompilations over the whole process
+    yield
+    torch.compiler.reset()
+
+
+def traced(model: nn.Module) -> Any:
+    """One graph or an error; what a backend makes of it is torch's business."""
+    return torch.compile(model, fullgraph=True, backend="eager")
+
+
+@pytest.mark.usefixtures("_fresh")
+@every_case
+def test_one_graph_in_evaluation(make: Any, batch: Any, options: dict[str, Any]) -> None:
+    model, x = ensemble(make(), **options), batch()
+    compiled = traced(model)
+    for keywords in ({}, {"member": IDS}, {"member": 1}):
+        close(answer(compiled(x, **keywords)), answer(model(x, **keywords)))
+    close(answer(torch.compile(model.members, fullgraph=True, backend="eager")(x)), answer(model.members(x)))
+
+
+@pytest.mark.usefixtures("_fresh")
+@pytest.mark.parametrize("n", [N, 2 * M])
+@every_case
+def test_one_graph_in_training(make: Any, batch: Any, options: dict[str, Any], n: int) -> None:
+    model, x = ensemble(make(), **options).train(), batch(n)
+    twin = copy.deepcopy(model)
+    compiled = torch.compile(twin, fullgraph=True, backend="aot_eager")
+    answer(model(x)).square().sum().backward()
+    answer(compiled(x)).square().sum().backward()
+    for (name, ours), theirs in zip(twin.named_parameters(), model.parameters(), strict=True):
+        close(ours.grad, theirs.grad, msg=lambda text, name=name: f"{name}: {text}")
+    for name, buffer in model.named_buffers():
+        close(twin.get_buffer(name), buffer)
+
+
+@pytest.mark.usefixtures("_fresh")
+def test_inductor_gives_the_same_answers_and_refuses_bad_ids() -> None:
+    model, x = ensemble(convnet(), norm="member"), images()
+    compiled = torch.compile(model, fullgraph=True)
+    with torch.no_grad():
+        close(compiled(x, member=IDS), model(x, member=IDS))
+        for bad in (-1, M):
+            with pytest.raises(Exception, match=f"got {bad}"):
+                compiled(x, member=torch.full((N,), bad))
+
+
+@pytest.mark.usefixtures("_fresh")
+def test_a_compiled_model_keeps_its_verbs() -> None:
+    model, x = ensemble(), rows()
+    compiled = traced(model)
+    compiled(x)
+    close(compiled.predict(x).probs, model.predict(x).probs)
+    close(compiled.extract(1)(x), model(x, member=1))
+    model.add_members(1, like=0)
+    close(compiled(x, member=M), model(x, member=0))
+
+
+# ---- export ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["linear", "linear, rank 2", "convolutions", "convolutions, norm per member", "attention"]
+)
+def test_export_with_a_dynamic_batch(name: str) -> None:
+    make, batch, options = CASES[name]
+    model = ensemble(make(), **options)
+    rows_axis = {0: torch.export.Dim("n", min=2, max=64)}
+    program = torch.export.export(model, (batch(4),), dynamic_shapes=(rows_axis,)).module()
+    for n in (3, 9):
+        close(answer(program(batch(n))), answer(model(batch(n))))
+
+
+def test_export_with_ids() -> None:
+    model = ensemble()
+    n = torch.export.Dim("n", min=2, max=64)
+    shapes = {"input": {0: n}, "member": {0: n}}
+    program = torch.export.export(model, (rows(4),), {"member": IDS[:4]}, dynamic_shapes=shapes).module()
+    close(program(rows(), member=IDS), model(rows(), member=IDS))
+
+
+# ---- precision and memory --------------------------------------------------------------------------------------------
+
+
+@every_case
+def test_autocast(make: Any, batch: Any, options: dict[str, Any]) -> None:
+    model, x = ensemble(make(), **options), batch()
+    expected = answer(model.members(x))
+    with torch.autocast("cpu", torch.bfloat16):
+        members = answer(model.members(x))
+        mixed = answer(model(x, member=IDS))
+    size = expected.abs().max()
+    assert members.dtype == torch.bfloat16
+    assert (members - expected).abs().max() < 0.05 * size
+    assert (mixed - expected[IDS, torch.arange(N)]).abs().max() < 0.05 * size
+    with torch.autocast("cpu", torch.bfloat16):
+        answer(model.train()(x)).float().square().sum().backward()
+    assert all(p.grad.isfinite().all() and p.grad.dtype == torch.float32 for p in model.parameters())
+
+
+def test_autocast_recurrence() -> None:
+    model, x = ensemble(nn.GRU(4, 4, batch_first=True), combine="mean"), sequences()
+    with torch.autocast("cpu", torch.bfloat16):
+        members = model.members(x)[0]
+    assert (members - model.members(x)[0]).abs().max() < 0.05
+
+
+def test_channels_last_goes_through() -> None:
+    model, x = ensemble(nn.Conv2d(3, 4, 3, padding=1), class_dim=1), images()
+    last = x.contiguous(memory_format=torch.channels_last)
+    model.to(memory_format=torch.channels_last)
+    for keywords in ({"member": 1}, {"member": IDS}):
+        out = model(last, **keywords)
+        assert out.is_contiguous(memory_format=torch.channels_last)
+        close(out, model(x, **keywords))
+    close(model.members(last), model.members(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@every_case
+def test_casting(make: Any, batch: Any, options: dict[str, Any], dtype: torch.dtype) -> None:
+    model = ensemble(make(), **options).to(dtype)
+    assert answer(model(batch().to(dtype))).dtype == dtype
+    assert answer(model(batch().to(dtype), member=IDS)).dtype == dtype
+
+
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+
+@every_case
+def test_copies_answer_for_themselves(make: Any, batch: Any, options: dict[str, Any]) -> None:
+    model, x = ensemble(make(), **options), batch()
+    before, file = answer(model(x)), io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(file, weights_only=False)):
+        assert torch.equal(answer(twin(x)), before)
+        assert inspect.signature(twin.forward) == inspect.signature(model.forward)
+        randomise(twin, seed=9)
+        assert not torch.equal(answer(twin(x)), before)
+    assert torch.equal(answer(model(x)), before)
+
+
+def test_functional_call() -> None:
+    model, x = ensemble(), rows()
+    other = randomise(copy.deepcopy(model), seed=9)
+    close(torch.func.functional_call(model, dict(other.named_parameters()), (x,)), other(x))
+
+
+def test_inference_mode() -> None:
+    model, x = ensemble(convnet()), images()
+    expected = model(x, member=IDS)
+    with torch.inference_mode():
+        close(model(x, member=IDS), expected)
+        close(model(x).exp().sum(-1), torch.ones(N))
+
+
+# ---- two processes ---------------------------------------------------------------------------------------------------
+
+
+def _train_one_half(rank: int, rendezvous: str, results: Any) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=2)
+    model = ensemble(convnet(), norm="member").train()
+    parallel = nn.parallel.DistributedDataParallel(model)
+    mine = slice(rank * 6, rank * 6 + 6)
+    member = None if rank == 0 else torch.tensor([1, 1, 0, 0, 1, 0])  # member 2 has no rows here
+    loss = F.cross_entropy(parallel(images(12)[mine], member=member), torch.arange(12)[mine] % 3)
+    loss.backward()
+    results.put((rank, {name: p.grad.numpy() for name, p in model.named_parameters()}))
+    torch.distributed.destroy_process_group()
+
+
+def test_ddp_averages_the_gradients_of_two_processes(tmp_path) -> None:
+    context = torch.multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [
+        context.Process(target=_train_one_half, args=(rank, str(tmp_path / "meet"), results)) for rank in range(2)
+    ]
+    for process in processes:
+        process.start()
+    gradients = dict(results.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join(timeout=60)
+        assert process.exitcode == 0
+    expected: dict[str, Tensor] = {}
+    for rank in range(2):
+        model = ensemble(convnet(), norm="member").train()
+        mine = slice(rank * 6, rank * 6 + 6)
+        member = None if rank == 0 else torch.tensor([1, 1, 0, 0, 1, 0])
+        F.cross_entropy(model(images(12)[mine], member=member), torch.arange(12)[mine] % 3).backward()
+        for name, parameter in model.named_parameters():
+            expected[name] = expected.get(name, torch.zeros(())) + parameter.grad / 2
+    for name, tensor in expected.items():
+        for rank in range(2):
+            close(torch.from_numpy(gradients[rank][name]), tensor)
+
+
+# ---- gradient checkpointing ------------------------------------------------------------------------------------------
+
+
+class Checkpointed(nn.Module):
+    """Recomputes its middle in the backward pass, in the way it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.middle, self.head = nn.Linear(4, 6), nn.Sequential(nn.Linear(6, 6), nn.ReLU()), nn.Linear(6, 3)
+        self.how: dict[str, Any] | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x)
+        x = self.middle(x) if self.how is None else checkpoint(self.middle, x, **self.how)
+        return self.head(x)
+
+
+def gradients(
+    model: nn.Module, how: dict[str, Any] | None, call: Callable[[nn.Module, Tensor], Tensor]
+) -> list[Tensor]:
+    model.net.how = how
+    model.zero_grad()
+    call(model, rows()).square().sum().backward()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+CALLS: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
+    "dealt": lambda model, x: model(x),
+    "ids": lambda model, x: model(x, member=IDS),
+    "one member": lambda model, x: model(x, member=2),
+    "members": lambda model, x: model.members(x),
+}
+every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+@every_call
+@pytest.mark.parametrize("fan_out", [None, "middle", "middle.0", "head"])
+def test_checkpointing_with_the_route_carried(call: Any, fan_out: str | None) -> None:
+    model = ensemble(Checkpointed(), fan_out=fan_out).train()
+    how = {"use_reentrant": False, "context_fn": be.nn.carry_route}
+    for ours, expected in zip(gradients(model, how, call), gradients(model, None, call), strict=True):
+        close(ours, expected)
+
+
+@every_call
+@pytest.mark.parametrize("how", [{"use_reentrant": False}, {"use_reentrant": True}], ids=str)
+def test_checkpointing_without_the_route_is_refused(call: Any, how: dict[str, Any]) -> None:
+    model = ensemble(Checkpointed()).train()
+    with pytest.raises(RuntimeError, match=r"layer 'middle\.0'.*carry_route"):
+        gradients(model, how, call)
+
+
+@every_call
+def test_checkpointing_a_part_that_is_plain_needs_nothing(call: Any) -> None:
+    model = ensemble(Checkpointed(), exclude="middle").train()
+    for how in ({"use_reentrant": False}, {"use_reentrant": True}):
+        for ours, expected in zip(gradients(model, how, call), gradients(model, None, call), strict=True):
+            close(ours, expected)
+
+
+@pytest.mark.parametrize("carried", [True, False])
+def test_checkpointing_in_transformers(carried: bool) -> None:
+    from zoo import ZOO
+
+    case = ZOO["bert"]
+    model = randomise(be.convert(case.make(), members=M)).train()
+    _, inputs = case.inputs(N)
+    plain = copy.deepcopy(model)
+    more = {"context_fn": be.nn.carry_route} if carried else {}
+    model.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **more})
+    plain(**inputs, member=IDS).logits.square().sum().backward()
+    loss = model(**inputs, member=IDS).logits.square().sum()
+    if not carried:
+        with pytest.raises(RuntimeError, match="carry_route"):
+            loss.backward()
+        return
+    loss.backward()
+    for ours, expected in zip(model.parameters(), plain.parameters(), strict=True):
+        assert (ours.grad is None) == (expected.grad is None)
+        if ours.grad is not None:
+            close(ours.grad, expected.grad)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_fresh")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_threads_do_not_mix_members(compiled: bool) -> None:
+    model, x = ensemble(convnet()), images()
+    expected = model.members(x).detach()
+    called: Any = traced(model) if compiled else model
+    failures: list[Any] = []
+    together = threading.Barrier(4)
+
+    def work(which: int) -> None:
+        ids = (torch.arange(N) + which) % M
+        together.wait()
+        for _ in range(15):
+            try:
+                with torch.no_grad():
+                    close(called(x, member=ids), expected[ids, torch.arange(N)])
+                    close(called(x, member=which % M), expected[which % M])
+            except Exception as error:  # a thread's error would pass unseen
+                failures.append(error)
+
+    if compiled:  # graphs first: tracing itself takes turns in torch
+        with torch.no_grad():
+            called(x, member=IDS)
+            for i in range(M):
+                called(x, member=i)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
