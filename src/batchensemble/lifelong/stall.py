@@ -22,7 +22,7 @@ def skill(accuracy: float, parts: Sequence[Part]) -> float:
         0.5
     """
     chance = sum(len(part) / part.classes for part in parts) / sum(map(len, parts))
-    return (accuracy - chance) / (1 - chance)
+    return max(0.0, (accuracy - chance) / (1 - chance))
 
 
 def warn_if_stalled(last: Epoch, parts: Sequence[Part], first: float, rank: int) -> None:

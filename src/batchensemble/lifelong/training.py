@@ -6,7 +6,7 @@ import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ class Training:
         loss: (logits, labels) to a scalar.
         optimizer: parameter groups, each with its `lr` and `weight_decay`, to an optimiser.
         schedule: share of the training that is done, in `[0, 1)`, to a factor of all learning rates.
+        around_step: number of a step, from 0 in every training, to a context that it runs in, e.g. a profiler's.
     """
 
     epochs: int = 10
@@ -68,6 +69,7 @@ class Training:
     loss: Callable[[Tensor, Tensor], Tensor] = field(default=F.cross_entropy, repr=False)
     optimizer: Callable[[Groups], torch.optim.Optimizer] = field(default=nesterov, repr=False)
     schedule: Callable[[float], float] = field(default=cosine, repr=False)
+    around_step: Callable[[int], AbstractContextManager[Any]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.batch_size < 1:
@@ -203,7 +205,9 @@ class Loop:
             factor = training.schedule((epoch + step / steps) / training.epochs)
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * factor
-            loss, logits = self._step(self._moved(batch, device), optimizer)
+            around = training.around_step
+            with around(epoch * steps + step) if around else nullcontext():
+                loss, logits = self._step(self._moved(batch, device), optimizer)
             labels = batch.y.to(device, non_blocking=True)
             loss_sum, right = loss_sum + loss, right + (logits.argmax(-1) == labels).sum()
             rows += len(labels)

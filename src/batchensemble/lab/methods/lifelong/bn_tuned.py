@@ -1,0 +1,44 @@
+"""BN-tuned: one network, in which every task has batch norms and a head of its own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from batchensemble.lifelong import Learner
+
+from .batch_ensemble import LearnerStudent
+from .method import Network
+
+
+@dataclass(frozen=True)
+class BNTuned:
+    """The first task trains everything; later ones their own norms (scale, shift, statistics) and head.
+
+    This is the library's learner without fast weights. To compare at an equal number of parameters, give it a wider
+    network.
+
+    Args:
+        lr_scale: learning rate of later tasks relative to the first one's.
+    """
+
+    lr_scale: float = 1.0
+
+    def begin(self, network: Network, seed: int, folder: Path | None = None) -> LearnerStudent:
+        """A learner whose tasks differ in norms only; they begin as the first task's.
+
+        Raises:
+            ValueError: the network has no batch norm.
+        """
+        trunk = network(torch.Generator().manual_seed(seed))
+        if not any(_is_norm("", module) for module in trunk.modules()):
+            raise ValueError("BN-tuned needs a network with batch norms, got one without")
+        learner = Learner(
+            trunk, trunk.features, norm="member", include=_is_norm, start="first", seed=seed, folder=folder
+        )
+        return LearnerStudent(learner, self.lr_scale)
+
+
+def _is_norm(name: str, module: nn.Module) -> bool:
+    return isinstance(module, nn.BatchNorm2d)

@@ -1,0 +1,227 @@
+"""Dynamically expandable networks (Yoon et al., 2018), from the paper's description, for plain chains like LeNet."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .growing import Growing, Masks, Widths, hold, spread
+from .lesson import Lesson, new_head
+from .method import Network
+
+ZERO = 1e-3  # weights below count as absent
+
+
+@dataclass(frozen=True)
+class DEN:
+    """Selective retraining, expansion where the loss stays high, and units that drifted are split.
+
+    The constants are those of the authors' released code where it has them. Decided here: units are added in
+    proportion to a layer's first width, instead of ten to each (a convolution of LeNet has six); at most that many are
+    split; of a split unit the old half sends to units that were there, the new one to new units; every phase lasts as
+    long as one training of the other methods; a proximal step follows every step of gradient descent.
+
+    Args:
+        sparsity: of weights (L1), which decides what a new task retrains.
+        group_sparsity: of new units' weights; a unit that it brings to zero is taken out again.
+        drift: pulls retrained weights to what they were.
+        share: of a layer's first width that is added.
+        loss: from which on the network expands.
+        split: distance that a unit's weights may move before it is split.
+    """
+
+    sparsity: float = 1e-5
+    group_sparsity: float = 1e-3
+    drift: float = 0.5
+    share: float = 0.08
+    loss: float = 0.01
+    split: float = 0.05
+
+    def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Expandable":
+        """The network at its first widths."""
+        generator = torch.Generator().manual_seed(seed)
+        return Expandable(self, Growing(network(generator), generator), seed)
+
+
+class Expandable(nn.Module):
+    """A growing network, a head and a time stamp (a width for every layer) per task."""
+
+    def __init__(self, method: DEN, net: Growing, seed: int) -> None:
+        super().__init__()
+        self.method, self.net, self.seed = method, net, seed
+        self.heads = nn.ModuleList()
+        self.stamps: list[Widths] = []
+
+    def learn(self, lesson: Lesson) -> None:
+        """The first task trains everything; a later one goes through all phases."""
+        self._new_head(lesson)
+        self.train()
+        if not self.stamps:
+            everything = nn.ModuleList([self.net, self.heads[-1]])
+            self._train(lesson, "first", everything, after=self._shrink(lesson, everything))
+        else:
+            before = [parameter.detach().clone() for parameter in self.net.parameters()]
+            self._retrain(lesson, before)
+            if not lesson.history or lesson.history[-1].loss > self.method.loss:
+                self._expand(lesson)
+            self._split(lesson, before)
+        self.stamps.append(self.net.widths)
+        self.eval()
+
+    # ---- phases --------------------------------------------------------------------------------------------------
+
+    def _retrain(self, lesson: Lesson, before: list[Tensor]) -> None:
+        """A sparse head first; then what it is connected to, held near what it was."""
+        head = self.heads[-1]
+        self._train(lesson, "select", head, after=self._shrink(lesson, head))
+        masks = self._connected()
+
+        def pull() -> Tensor:
+            moved = zip(self.net.parameters(), before, strict=True)
+            return self.method.drift / 2 * torch.stack([(w - old).square().sum() for w, old in moved]).sum()
+
+        restore = hold(list(self.net.parameters()), masks)
+        self._train(lesson, "retrain", nn.ModuleList([self.net, head]), penalty=pull, after=restore)
+
+    def _expand(self, lesson: Lesson) -> None:
+        """Adds units, trains them alone, and takes out those that group sparsity brought to nothing."""
+        old = self.net.widths
+        self._grow(lesson, [ceil(self.method.share * width) for width in self.net.first_widths])
+        restore = hold(list(self.net.parameters()), self.net.new_entries(old))
+        step = lesson.training.lr * self.method.group_sparsity
+
+        @torch.no_grad()
+        def after() -> None:
+            restore()
+            for (weight, _), width in zip(self.net.weights(), old, strict=True):
+                norms = weight[width:].flatten(1).norm(dim=1)
+                factor = (1 - step / norms.clamp(min=1e-12)).clamp(min=0)
+                weight[width:] *= factor.view(-1, *[1] * (weight.ndim - 1))
+
+        self._train(lesson, "expand", nn.ModuleList([self.net, self.heads[-1]]), after=after)
+        self._prune(old)
+
+    @torch.no_grad()
+    def _split(self, lesson: Lesson, before: list[Tensor]) -> None:
+        """Units that moved far become two: the old one as it was for earlier tasks, a new one as it is now."""
+        moved = [self._drifted(place, before[2 * place]) for place in range(len(self.net.layers))]
+        counts = [len(units) for units in moved]
+        if not any(counts):
+            return
+        old = self.net.widths
+        self._grow(lesson, counts)
+        for place, units in enumerate(moved):
+            weight, bias = self.net.weights()[place]
+            weight[old[place] :], bias[old[place] :] = weight[units], bias[units]
+            was = before[2 * place]
+            weight[units, : was.shape[1]], bias[units] = was[units], before[2 * place + 1][units]
+        self._send(moved, old)
+        restore = hold(list(self.net.parameters()), self.net.new_entries(old))
+        with torch.enable_grad():
+            self._train(lesson, "split", nn.ModuleList([self.net, self.heads[-1]]), after=restore)
+
+    # ---- parts of phases -----------------------------------------------------------------------------------------
+
+    def _connected(self) -> Masks:
+        """Weights on a path to the head that is nowhere absent: between units that were reached from above."""
+        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
+        reached = (head.weight.abs() > ZERO).any(0)
+        masks: Masks = []
+        for (weight, _), each in zip(reversed(self.net.weights()), reversed(self.net.inputs_per_unit()), strict=True):
+            there = (weight.abs() > ZERO).view(*weight.shape[:2], -1).any(2)
+            below = (there & reached[:, None]).any(0).view(-1, each).any(1)
+            masks = [spread(reached[:, None] & below.repeat_interleave(each), weight), reached, *masks]
+            reached = below
+        return masks
+
+    def _drifted(self, place: int, was: Tensor) -> Tensor:
+        """Units of a layer that moved more than allowed, those that moved most, at most as many as are added."""
+        weight = self.net.weights()[place][0]
+        distance = (weight[: len(was), : was.shape[1]] - was).flatten(1).norm(dim=1)
+        most = ceil(self.method.share * self.net.first_widths[place])
+        order = distance.argsort(descending=True)[:most]
+        far: Tensor = order[distance[order] > self.method.split]
+        return far
+
+    def _send(self, moved: list[Tensor], old: Widths) -> None:
+        """To new units and to the head, new halves send what their unit sent, and old halves nothing."""
+        for place, units in enumerate(moved[:-1]):
+            weight = self.net.weights()[place + 1][0]
+            by_unit = weight.unflatten(1, (self.net.widths[place], -1))[old[place + 1] :]
+            by_unit[:, old[place] :] = by_unit[:, units]
+            by_unit[:, units] = 0
+        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
+        head.weight[:, old[-1] :] = head.weight[:, moved[-1]]
+        head.weight[:, moved[-1]] = 0
+
+    def _prune(self, old: Widths) -> None:
+        kept = []
+        for (weight, _), width in zip(self.net.weights(), old, strict=True):
+            alive = weight.detach().flatten(1).norm(dim=1) > ZERO
+            alive[:width] = True
+            kept.append(alive.nonzero().squeeze(1))
+        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
+        self.net.keep_(kept)
+        head.weight = nn.Parameter(head.weight.detach()[:, kept[-1]])
+
+    def _shrink(self, lesson: Lesson, module: nn.Module) -> Callable[[], None]:
+        """The proximal step of L1: every weight goes towards zero, and stays there."""
+        step = lesson.training.lr * self.method.sparsity
+
+        @torch.no_grad()
+        def after() -> None:
+            for parameter in module.parameters():
+                if parameter.ndim > 1:
+                    parameter.copy_(parameter.sign() * (parameter.abs() - step).clamp(min=0))
+
+        return after
+
+    def _grow(self, lesson: Lesson, counts: list[int]) -> None:
+        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
+        self.net.grow_(counts)
+        wider = new_head(self.net.widths[-1], lesson.classes, self.seed + lesson.number).to(head.weight.device)
+        with torch.no_grad():
+            wider.weight[:, : head.weight.shape[1]] = head.weight
+            wider.bias.copy_(head.bias)
+        self.heads[-1] = wider
+
+    def _new_head(self, lesson: Lesson) -> None:
+        head = new_head(self.net.widths[-1], lesson.classes, self.seed + lesson.number)
+        self.heads.append(head.to(next(self.net.parameters()).device))
+
+    def _train(
+        self,
+        lesson: Lesson,
+        phase: str,
+        trained: nn.Module,
+        *,
+        after: Callable[[], None],
+        penalty: Callable[[], Tensor] | None = None,
+    ) -> None:
+        """One phase; the decay is the authors' L2."""
+        widths, head = self.net.widths, self.heads[-1]
+
+        def answer(x: Tensor) -> Tensor:
+            answers: Tensor = head(self.net(x, widths))
+            return answers
+
+        lesson.train(self, answer, trained, phase=phase, penalty=penalty, after_step=after)
+
+    # ---- answering -----------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def logits(self, images: Tensor, task: int) -> Tensor:
+        """What the units that the task knew say."""
+        answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
+        return answers
+
+    def parameters_kept(self) -> int:
+        """Network, heads and time stamps."""
+        return sum(p.numel() for p in self.parameters()) + sum(map(len, self.stamps))
+
+    def numbers_remembered(self) -> int:
+        """None."""
+        return 0

@@ -1,0 +1,108 @@
+"""Elastic weight consolidation (Kirkpatrick et al., 2017): weights that mattered are held back by springs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from .finetune import OneNetwork
+from .lesson import Lesson
+from .method import Network
+from .trunk import Trunk
+
+Labels = Literal["sampled", "true"]
+AT_ONCE = 16  # gradients of that many rows are held in memory together
+
+
+@dataclass(frozen=True)
+class EWC:
+    """Finetuning with the penalty `strength / 2 * sum_t sum_i F_t,i (w_i - w_t,i)^2` over earlier tasks t.
+
+    F is the diagonal of the Fisher information, the mean over rows of squared gradients of single rows' log-likelihood
+    (not squared gradients of batches), in evaluation mode. Half is in the penalty; implementations without it have
+    twice the strength for the same number.
+
+    Args:
+        strength: of the springs.
+        rows: of a task that its Fisher information is measured on.
+        labels: `sampled` from the network's own answers (the Fisher information), or the `true` ones (the empirical).
+    """
+
+    strength: float = 100.0
+    rows: int = 500
+    labels: Labels = "sampled"
+
+    def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Consolidated":
+        """The network without springs."""
+        return Consolidated(self, network(torch.Generator().manual_seed(seed)), seed)
+
+
+class Consolidated(OneNetwork):
+    """A network with springs.
+
+    The penalties of all tasks are one quadratic form, so that two numbers for every weight remember them all:
+    `sum_t F_t` and `sum_t F_t w_t`.
+    """
+
+    def __init__(self, method: EWC, trunk: Trunk, seed: int) -> None:
+        super().__init__(trunk, seed)
+        self.method = method
+        self.stiffness: list[Tensor] = []  # sum_t F_t
+        self.pull: list[Tensor] = []  # sum_t F_t w_t
+
+    def learn(self, lesson: Lesson) -> None:
+        """Trains against the springs, then adds the task's own."""
+        head = self.add_head(lesson)
+        self.train()
+        trained = nn.ModuleList([self.trunk, head])
+        held = self.penalty if self.stiffness else None
+        lesson.train(self, lambda x: head(self.trunk(x)), trained, penalty=held)
+        self.eval()
+        self.remember(lesson, head)
+
+    def penalty(self) -> Tensor:
+        """The springs' energy, up to a constant."""
+        weights = zip(self.trunk.parameters(), self.stiffness, self.pull, strict=True)
+        return self.method.strength * torch.stack([(f * w / 2 - p).mul(w).sum() for w, f, p in weights]).sum()
+
+    @torch.no_grad()
+    def remember(self, lesson: Lesson, head: nn.Linear) -> None:
+        """Adds the springs of a task that was just learnt."""
+        generator = torch.Generator().manual_seed(self.seed + lesson.number)
+        rows = torch.randperm(len(lesson.part), generator=generator)[: self.method.rows]
+        x, y = (tensor.to(head.weight.device) for tensor in lesson.part.rows(rows.tolist()))
+        images = lesson.seen(x, self.seed)
+        if self.method.labels == "sampled":
+            chances = head(self.trunk(images)).softmax(1).cpu()
+            y = torch.multinomial(chances, 1, generator=generator).squeeze(1).to(y.device)
+        with lesson.meter.counting():
+            fresh = fisher(self.trunk, head, images, y)
+        weights = [w.detach() for w in self.trunk.parameters()]
+        zeros = [torch.zeros_like(w) for w in weights]
+        self.stiffness = [f + new for f, new in zip(self.stiffness or zeros, fresh, strict=True)]
+        self.pull = [p + f * w for p, f, w in zip(self.pull or zeros, fresh, weights, strict=True)]
+
+    def numbers_remembered(self) -> int:
+        """Two for every weight of the network."""
+        return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull))
+
+
+def fisher(trunk: Trunk, head: nn.Linear, images: Tensor, labels: Tensor) -> list[Tensor]:
+    """Mean over rows of the squared gradient of a row's log-likelihood, for every parameter of the trunk."""
+    weights = {name: w.detach() for name, w in trunk.named_parameters()}
+    buffers = dict(trunk.named_buffers())
+
+    def loss(weights: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
+        features = functional_call(trunk, (weights, buffers), image[None])
+        return F.cross_entropy(head(features), label[None])
+
+    per_row = vmap(grad(loss), in_dims=(None, 0, 0))
+    sums = [torch.zeros_like(w) for w in weights.values()]
+    for x, y in zip(images.split(AT_ONCE), labels.split(AT_ONCE), strict=True):
+        for total, gradients in zip(sums, per_row(weights, x, y).values(), strict=True):
+            total += gradients.square().sum(0)
+    return [total / len(images) for total in sums]

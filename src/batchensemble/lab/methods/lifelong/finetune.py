@@ -1,0 +1,57 @@
+"""Vanilla: one network that is trained on one task after another, with a head for each."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .lesson import Lesson, new_head
+from .method import Network
+from .trunk import Trunk
+
+
+@dataclass(frozen=True)
+class Finetune:
+    """Every task trains the whole network; nothing protects what it learnt before."""
+
+    def begin(self, network: Network, seed: int, folder: Path | None = None) -> "OneNetwork":
+        """The network, and no head yet."""
+        return OneNetwork(network(torch.Generator().manual_seed(seed)), seed)
+
+
+class OneNetwork(nn.Module):
+    """A trunk that all tasks train, and a head for each."""
+
+    def __init__(self, trunk: Trunk, seed: int) -> None:
+        super().__init__()
+        self.trunk, self.seed = trunk, seed
+        self.heads = nn.ModuleList()
+
+    def learn(self, lesson: Lesson) -> None:
+        """Trains everything and a new head."""
+        head = self.add_head(lesson)
+        self.train()
+        lesson.train(self, lambda x: head(self.trunk(x)), nn.ModuleList([self.trunk, head]))
+        self.eval()
+
+    def add_head(self, lesson: Lesson) -> nn.Linear:
+        """A new head for the lesson's task."""
+        device = next(self.trunk.parameters()).device
+        head = new_head(self.trunk.features, lesson.classes, self.seed + lesson.number).to(device)
+        self.heads.append(head)
+        return head
+
+    @torch.no_grad()
+    def logits(self, images: Tensor, task: int) -> Tensor:
+        """The task's head on what the network sees now."""
+        answers: Tensor = self.heads[task](self.trunk(images))
+        return answers
+
+    def parameters_kept(self) -> int:
+        """Network and heads."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def numbers_remembered(self) -> int:
+        """None."""
+        return 0

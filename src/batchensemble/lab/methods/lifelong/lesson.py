@@ -1,0 +1,114 @@
+"""One task as a method gets it: the data, how to train on it, and where a training is kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.lifelong.data import Batch, Part, Pool
+from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
+
+from .meter import Meter
+
+Progress = Callable[[Epoch], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A task to learn.
+
+    Args:
+        number: of the task, from 0.
+        part: its training rows and how many classes they have.
+        training: how a network is trained on a task.
+        folder: keeps every training that a method does for the task, so that a method that was killed only repeats
+            what lies between them.
+        progress: told about every epoch.
+        meter: counts what is computed.
+        history: every epoch of every training so far, in order.
+    """
+
+    number: int
+    part: Part
+    training: Training
+    folder: Path | None = None
+    progress: Progress | None = None
+    meter: Meter = field(default_factory=Meter)
+    history: list[Epoch] = field(default_factory=list)
+
+    @property
+    def classes(self) -> int:
+        """How many classes the task has."""
+        return self.part.classes
+
+    @property
+    def metered(self) -> Training:
+        """The training with a meter at every step."""
+        return replace(self.training, around_step=self.meter.around_step)
+
+    def train(
+        self,
+        module: nn.Module,
+        logits: Callable[[Tensor], Tensor],
+        trained: nn.Module,
+        *,
+        phase: str = "only",
+        epochs: int | None = None,
+        lr_scale: float = 1.0,
+        weight_decay: float | None = None,
+        part: Part | None = None,
+        penalty: Callable[[], Tensor] | None = None,
+        after_step: Callable[[], None] | None = None,
+    ) -> float:
+        """Trains part of a network on the task; returns the training accuracy of the last epoch.
+
+        Args:
+            module: holds everything that the training changes.
+            logits: of the task for a batch of images.
+            trained: the part that trains.
+            phase: names the training, where a method does several for a task.
+            epochs: instead of the lesson's.
+            lr_scale: a factor of the lesson's learning rate.
+            weight_decay: instead of the lesson's.
+            part: other rows than the lesson's.
+            penalty: added to the loss.
+            after_step: called after every step.
+        """
+        training = replace(self.metered, epochs=self.training.epochs if epochs is None else epochs)
+        decay = training.weight_decay if weight_decay is None else weight_decay
+
+        def objective(batch: Batch) -> tuple[Tensor, Tensor]:
+            answers = logits(batch.x)
+            loss = training.loss(answers, batch.y)
+            return loss + penalty() if penalty else loss, answers
+
+        groups = be.parameter_groups(trained, training.lr * lr_scale, decay)
+        pool = Pool((part or self.part,))
+        done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), self.progress, after_step).run()
+        self.history.extend(done)
+        return done[-1].accuracy if done else 0.0
+
+    def seen(self, x: Tensor, seed: int) -> Tensor:
+        """Inputs as training sees them, with crops that follow from the seed."""
+        if self.training.augment is None:
+            return x
+        with torch.random.fork_rng([x.device] if x.is_cuda else []):
+            torch.manual_seed(seed)
+            return self.training.augment(x)
+
+    def _checkpoint(self, phase: str) -> Checkpoint | None:
+        if self.folder is None:
+            return None
+        identity: dict[str, Any] = {"task": self.number, "phase": phase}
+        return Checkpoint(self.folder / f"task-{self.number}-{phase}.pt", identity)
+
+
+def new_head(features: int, classes: int, seed: int) -> nn.Linear:
+    """A linear head whose start follows from the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Linear(features, classes)

@@ -1,0 +1,110 @@
+"""Progressive networks (Rusu et al., 2016): a column per task that also looks at all earlier columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .lesson import Lesson, new_head
+from .method import Network
+from .trunk import Trunk
+
+SCALE = 0.1  # of what a column sees of the others at first
+
+
+@dataclass(frozen=True)
+class PNN:
+    """Columns with lateral connections: block l of column k gets `h_k + U relu(V a [h_1, ..., h_(k-1)])`.
+
+    V and U are 1x1 convolutions (dense layers where rows are flat); V brings the earlier columns down to the width of
+    one, as in the paper. There the connection enters before a layer's rectifier; here it enters a block, which may
+    have several layers. Columns that were learnt are frozen, their norms in evaluation mode.
+    """
+
+    def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Columns":
+        """No column yet."""
+        return Columns(network, seed)
+
+
+class Adapter(nn.Module):
+    """What earlier columns add to a block's input of `width` channels."""
+
+    def __init__(self, columns: int, width: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(SCALE))
+        self.down = nn.Linear(columns * width, width)
+        self.up = nn.Linear(width, width)
+
+    def forward(self, earlier: Sequence[Tensor]) -> Tensor:
+        """Maps `(N, width, ...)` of every earlier column to what is added."""
+        seen = self.scale * torch.cat(list(earlier), 1).movedim(1, -1)
+        added: Tensor = self.up(torch.relu(self.down(seen)))
+        return added.movedim(-1, 1)
+
+
+class Column(nn.Module):
+    """A network with adapters before all blocks but the first, and a head."""
+
+    def __init__(self, trunk: Trunk, head: nn.Linear, earlier: int) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, head
+        widths = trunk.widths[:-1] if earlier else ()
+        self.adapters = nn.ModuleList(Adapter(earlier, width) for width in widths)
+
+    def block(self, level: int, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
+        """The block's output for its own input and those of earlier columns."""
+        if level and earlier:
+            x = x + self.adapters[level - 1](earlier)
+        output: Tensor = self.trunk.blocks[level](x)
+        return output
+
+
+class Columns(nn.Module):
+    """A column per task."""
+
+    def __init__(self, network: Network, seed: int) -> None:
+        super().__init__()
+        self.network, self.seed = network, seed
+        self.columns = nn.ModuleList()
+
+    def learn(self, lesson: Lesson) -> None:
+        """Trains a new column; the earlier ones are run, not trained."""
+        column = self._column(lesson)
+        self.columns.append(column)
+        column.train()
+        lesson.train(column, lambda x: self._answer(x, lesson.number), column)
+        column.eval().requires_grad_(False)
+
+    def _column(self, lesson: Lesson) -> Column:
+        seed = self.seed + lesson.number
+        trunk = self.network(torch.Generator().manual_seed(seed))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            column = Column(trunk, new_head(trunk.features, lesson.classes, seed), len(self.columns))
+        return column.to(next(trunk.parameters()).device)
+
+    def _answer(self, images: Tensor, task: int) -> Tensor:
+        """Level by level through all columns up to the task's."""
+        columns: list[Column] = list(self.columns[: task + 1])  # type: ignore[arg-type]
+        hidden = [images] * len(columns)
+        for level in range(len(columns[0].trunk.blocks)):
+            with torch.no_grad():
+                earlier = [c.block(level, hidden[j], hidden[:j]) for j, c in enumerate(columns[:-1])]
+            hidden = [*earlier, columns[-1].block(level, hidden[-1], hidden[:-1])]
+        answers: Tensor = columns[-1].head(hidden[-1])
+        return answers
+
+    @torch.no_grad()
+    def logits(self, images: Tensor, task: int) -> Tensor:
+        """What the task's column says."""
+        return self._answer(images, task)
+
+    def parameters_kept(self) -> int:
+        """All columns and their adapters."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def numbers_remembered(self) -> int:
+        """None."""
+        return 0

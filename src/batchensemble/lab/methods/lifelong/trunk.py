@@ -1,0 +1,86 @@
+"""A plain network without its head, as blocks: where lateral connections and growth find their places."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.lab.models import lenet, reduced_resnet18
+from batchensemble.lab.models.resnet import ResNet, bottleneck_block, make_stages, named
+
+
+class Trunk(nn.Module):
+    """Images to features, block after block.
+
+    Args:
+        blocks: in order; all but the last may give maps `(N, channels, H, W)` or rows `(N, channels)`.
+        widths: channels that every block gives; the last are the features.
+    """
+
+    def __init__(self, blocks: Sequence[nn.Sequential], widths: Sequence[int]) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.widths = tuple(widths)
+
+    @property
+    def features(self) -> int:
+        """How many features it gives."""
+        return self.widths[-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(N, C, H, W)` to `(N, features)`."""
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def lenet_trunk(generator: torch.Generator, channels: int = 3) -> Trunk:
+    """LeNet up to its 84 features: two convolutions, two dense layers.
+
+    Example:
+        >>> lenet_trunk(torch.Generator())(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 84])
+    """
+    layers = list(lenet(2, channels=channels, generator=generator))
+    places = ((0, 3), (3, 6), (6, 9), (9, 11))  # flattening belongs to the layer that needs it
+    return Trunk([nn.Sequential(*layers[a:b]) for a, b in places], (6, 16, 120, 84))
+
+
+def resnet18_trunk(generator: torch.Generator, filters: int = 20) -> Trunk:
+    """The reduced ResNet-18: stem, four stages, pool.
+
+    Example:
+        >>> resnet18_trunk(torch.Generator(), filters=2)(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 16])
+    """
+    net = reduced_resnet18(None, filters=filters, generator=generator)
+    return _resnet_trunk(net, (filters, filters, 2 * filters, 4 * filters, 8 * filters))
+
+
+def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trunk:
+    """ResNet-50 with any number of filters; 64 are the published ones.
+
+    Example:
+        >>> with torch.device("meta"):
+        ...     trunk = resnet50_trunk(None)
+        >>> sum(p.numel() for p in trunk.parameters())
+        23508032
+    """
+    stem = named(
+        {
+            "conv": nn.Conv2d(3, filters, 7, stride=2, padding=3, bias=False),
+            "norm": nn.BatchNorm2d(filters),
+            "relu": nn.ReLU(),
+            "pool": nn.MaxPool2d(3, stride=2, padding=1),
+        }
+    )
+    widths = [filters * 2**i for i in range(4)]
+    stages = make_stages(bottleneck_block, filters, widths, [3, 4, 6, 3])
+    net = ResNet(stem, stages, 4 * widths[-1], None, generator=generator)
+    return _resnet_trunk(net, (filters, *(4 * width for width in widths)))
+
+
+def _resnet_trunk(net: ResNet, widths: tuple[int, ...]) -> Trunk:
+    *parts, pool, flat = net.backbone
+    blocks = [part if isinstance(part, nn.Sequential) else nn.Sequential(part) for part in parts]
+    return Trunk([*blocks, nn.Sequential(pool, flat)], (*widths, widths[-1]))

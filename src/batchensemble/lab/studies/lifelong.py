@@ -1,0 +1,258 @@
+"""Learn a stream of tasks with one method, and measure what is known, what is forgotten, and what it costs."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+
+from batchensemble import metrics
+from batchensemble.lab.methods.lifelong import (
+    Finetune,
+    Lesson,
+    Method,
+    Network,
+    Student,
+    Trunk,
+    lenet_trunk,
+    method_from,
+    resnet18_trunk,
+    resnet50_trunk,
+    settings_of,
+)
+from batchensemble.lab.methods.lifelong.meter import Meter
+from batchensemble.lab.provenance import Provenance, hardware
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.task_stream import Stream, open_stream
+from batchensemble.lab.training.devices import Precision, start_fabric
+from batchensemble.lifelong import Epoch, Training
+from batchensemble.lifelong.data import Part
+
+NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
+    "lenet": lambda generator, _: lenet_trunk(generator),
+    "resnet18": lambda generator, filters: resnet18_trunk(generator, filters or 20),
+    "resnet50": lambda generator, filters: resnet50_trunk(generator, filters or 64),
+}
+"""Plain networks by name; filters zero means their usual number."""
+AT_ONCE = 500  # test pictures
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A stream of tasks, and how it is learnt. The defaults are the paper's Split-CIFAR100, as far as it says.
+
+    Args:
+        method: how tasks are learnt.
+        data: name of the pictures.
+        classes: of a task.
+        tasks: how many.
+        share: of the training pictures that is used.
+        network: `lenet`, `resnet18` (with fewer filters) or `resnet50`.
+        filters: of the first layer; zero for the network's usual number.
+        epochs: of a training.
+        batch: rows of a step.
+        lr: learning rate.
+        weight_decay: as an optimiser means it.
+        pad: how far training pictures move.
+        precision: `fp32` or `bf16`.
+        ask: after every task about `all` tasks so far, or about the `new` one only.
+        workers: processes that read pictures in folders.
+    """
+
+    method: Method = field(default_factory=Finetune)
+    data: str = "cifar100"
+    classes: int = 5
+    tasks: int = 20
+    share: float = 1.0
+    network: str = "resnet18"
+    filters: int = 0
+    epochs: int = 50
+    batch: int = 64
+    lr: float = 0.05
+    weight_decay: float = 5e-4
+    pad: int = 4
+    precision: Precision = "fp32"
+    ask: Literal["all", "new"] = "all"
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.network not in NETWORKS:
+            raise ValueError(f"network must be one of {', '.join(NETWORKS)}; got {self.network!r}")
+
+    def settings(self) -> dict[str, Any]:
+        """As plain JSON."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "method": settings_of(self.method)}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings that JSON describes."""
+        return cls(**{**settings, "method": method_from(settings["method"])})
+
+    def training(self, stream: Stream, seed: int, device: torch.device) -> Training:
+        """How the library's loop trains a task."""
+        half = torch.bfloat16 if self.precision == "bf16" and device.type == "cuda" else None
+        return Training(
+            self.epochs,
+            self.batch,
+            self.lr,
+            self.weight_decay,
+            seed=seed,
+            workers=self.workers,
+            autocast=half,
+            augment=stream.augment,
+        )
+
+
+@dataclass(eq=False)
+class Course:
+    """A student and what is known about it.
+
+    Args:
+        settings: of the course.
+        seed: of everything in it.
+        stream: the tasks.
+        student: who learns them.
+        device: where.
+        folder: keeps trainings and the diary.
+        tests: of the tasks so far.
+        diary: a line of numbers per task.
+        matrix: accuracy on every task so far, after every task.
+    """
+
+    settings: Settings
+    seed: int
+    stream: Stream
+    student: Student
+    device: torch.device
+    folder: Path
+    tests: list[Part] = field(default_factory=list)
+    diary: list[dict[str, float]] = field(default_factory=list)
+    matrix: list[list[float]] = field(default_factory=list)
+
+    def attend(self, number: int, progress: Callable[[Epoch], None]) -> None:
+        """Learn a task, and be examined."""
+        train, test = self.stream.task(number)
+        training = self.settings.training(self.stream, self.seed, self.device)
+        lesson = Lesson(number, train, training, self.folder / "trainings", progress, Meter())
+        clock, processor = time.perf_counter(), time.process_time()
+        self.student.learn(lesson)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        # what an interrupted training did before counts as well
+        trained = sum(epoch.seconds for epoch in lesson.history)
+        line = {
+            "seconds": max(time.perf_counter() - clock, trained),
+            "processor_seconds": time.process_time() - processor,
+            "operations": lesson.meter.operations,
+            "train_accuracy": lesson.history[-1].accuracy if lesson.history else float("nan"),
+            "parameters": self.student.parameters_kept(),
+            "remembered": self.student.numbers_remembered(),
+        }
+        self._note(number, line)
+        self.tests.append(test)
+        self.matrix.append([self._accuracy(task) for task in self._asked(number)])
+
+    def _note(self, number: int, line: dict[str, float]) -> None:
+        """Writes a line into the diary, unless a process that was killed later did before."""
+        path = self.folder / "diary.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        if number < len(lines):
+            line = json.loads(lines[number])
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        self.diary.append(line)
+
+    def _asked(self, number: int) -> range:
+        return range(number + 1) if self.settings.ask == "all" else range(number, number + 1)
+
+    def _accuracy(self, task: int) -> float:
+        test, right = self.tests[task], 0
+        for start in range(0, len(test), AT_ONCE):
+            x, y = test.rows(range(start, min(start + AT_ONCE, len(test))))
+            answers = self.student.logits(self.stream.view(x.to(self.device)), task).argmax(1)
+            right += int((answers.cpu() == y.cpu()).sum())
+        return right / len(test)
+
+
+def run(run: Run, context: Context) -> Record:
+    """Learns all tasks of the run's stream, or goes on where a former process was killed."""
+    began = time.time()
+    settings = Settings.of(run.settings)
+    device = start_fabric(context.device, 1).device
+    folder = context.work / "lifelong" / run.key
+    stream = open_stream(
+        settings.data,
+        settings.classes,
+        share=settings.share,
+        seed=run.seed,
+        pad=settings.pad,
+        root=context.data,
+    )
+    student = settings.method.begin(_network(settings, device), run.seed, folder / "learner")
+    course = Course(settings, run.seed, stream, student, device, folder)
+    name = settings_of(settings.method)["name"]
+    context.progress.start(f"{name}, seed {run.seed}", settings.tasks)
+    for number in range(settings.tasks):
+        course.attend(number, lambda epoch: None)
+        context.progress.advance(f"accuracy {course.matrix[-1][-1]:.1%}")
+    context.progress.end()
+    return Record(run, report(course), Provenance.now(hardware(device), since=began))
+
+
+def _network(settings: Settings, device: torch.device) -> Network:
+    def network(generator: torch.Generator) -> Trunk:
+        trunk = NETWORKS[settings.network](generator, settings.filters)
+        layout = torch.channels_last if device.type == "cuda" else torch.contiguous_format
+        return trunk.to(device, memory_format=layout)  # type: ignore[call-overload, no-any-return]
+
+    return network
+
+
+def report(course: Course) -> dict[str, Any]:
+    """All numbers of a course."""
+    column = {name: [line[name] for line in course.diary] for name in course.diary[0]}
+    learnt = [row[-1] for row in course.matrix]
+    found: dict[str, Any] = {
+        "tasks": len(course.matrix),
+        "epochs": course.settings.epochs,
+        "task_accuracy": learnt,
+        "train_accuracy": column["train_accuracy"],
+        "average_accuracy": sum(learnt) / len(learnt),
+        "training_seconds": sum(column["seconds"]),
+        "processor_seconds": sum(column["processor_seconds"]),
+        "operations": sum(column["operations"]),
+        "parameters": column["parameters"][-1],
+        "numbers_kept": column["parameters"][-1] + column["remembered"][-1],
+        "task_seconds": column["seconds"],
+        "task_processor_seconds": column["processor_seconds"],
+        "task_operations": column["operations"],
+        "task_numbers_kept": [p + r for p, r in zip(column["parameters"], column["remembered"], strict=True)],
+    }
+    if course.device.type == "cuda":
+        found["peak_memory"] = torch.cuda.max_memory_allocated(course.device)
+    return {**found, **_remembered(course)} if course.settings.ask == "all" else found
+
+
+def _remembered(course: Course) -> dict[str, Any]:
+    """What a matrix of accuracies says; entries of tasks that were not learnt yet are not there."""
+    tasks = len(course.matrix)
+    matrix = torch.full((tasks, tasks), torch.nan, dtype=torch.float64)
+    for row, accuracies in zip(matrix, course.matrix, strict=True):
+        row[: len(accuracies)] = torch.tensor(accuracies, dtype=torch.float64)
+    return {
+        "matrix": matrix,
+        "average_accuracy": metrics.average_accuracy(matrix),
+        "seen_accuracy": metrics.seen_accuracy(matrix),
+        "forgetting": metrics.forgetting(matrix),
+        "backward_transfer": metrics.backward_transfer(matrix),
+    }
+
+
+LIFELONG = Study("lifelong", run)

@@ -1,0 +1,159 @@
+"""Streams of tasks by name: the classes of a data set dealt over tasks, round after round if there are many."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from batchensemble.lab.data import ImageSet, Task, data_root, draw_crops, split_classes
+from batchensemble.lab.data.image_folder import ImageFolder, class_names
+from batchensemble.lab.studies.images import View, load_images
+from batchensemble.lab.training.batches import seed_of
+from batchensemble.lifelong.data import Part
+
+IMAGENET = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])  # mean and deviation of its channels
+
+
+class StreamTask(NamedTuple):
+    """A task's rows."""
+
+    train: Part
+    test: Part
+
+
+class Stream(Protocol):
+    """Tasks by number, and how networks see their pictures."""
+
+    def task(self, number: int) -> StreamTask:
+        """The rows of a task."""
+        ...
+
+    def augment(self, images: Tensor) -> Tensor:
+        """Training pictures as networks get them."""
+        ...
+
+    def view(self, images: Tensor) -> Tensor:
+        """Test pictures as networks get them."""
+        ...
+
+
+@dataclass(eq=False)
+class ImageStream:
+    """Tasks of pictures that fit into memory.
+
+    Every class is in one task of a round; a further round deals all classes anew.
+
+    Args:
+        train: all training pictures.
+        test: all test pictures.
+        classes: of a task.
+        seed: of the dealing.
+        pad: how far training pictures move.
+    """
+
+    train: ImageSet
+    test: ImageSet
+    classes: int
+    seed: int
+    pad: int
+    _dealt: tuple[int, list[Task]] = field(default=(-1, []), init=False)
+
+    def task(self, number: int) -> StreamTask:
+        """The rows of a task."""
+        turn, place = divmod(number, self.train.classes // self.classes)
+        if turn != self._dealt[0]:
+            seed = seed_of(self.seed, turn) if turn else self.seed
+            parts = split_classes(self.train, self.test, self.train.classes // self.classes, seed=seed)
+            self._dealt = turn, parts
+        task = self._dealt[1][place]
+        train, test = (Part.of(str(number), (s.images, s.labels), s.classes) for s in (task.train, task.test))
+        return StreamTask(train, test)
+
+    @cached_property
+    def _view(self) -> View:
+        return View.of(self.train, self.pad)
+
+    def augment(self, images: Tensor) -> Tensor:
+        """Moved, mirrored, normalised; drawn from torch's default generator."""
+        crops = draw_crops(len(images), torch.default_generator, self.pad).to(images.device)
+        return self._view(images, crops)
+
+    def view(self, images: Tensor) -> Tensor:
+        """Normalised."""
+        return self._view(images)
+
+
+@dataclass(frozen=True, eq=False)
+class FolderStream:
+    """Tasks of pictures in folders, read when they are needed.
+
+    Args:
+        train: holds a folder of training pictures for every class.
+        test: holds the same folders of test pictures.
+        classes: of a task.
+        seed: of the dealing.
+        size: of the pictures that networks see.
+    """
+
+    train: Path
+    test: Path
+    classes: int
+    seed: int
+    size: int
+
+    def task(self, number: int) -> StreamTask:
+        """The rows of a task.
+
+        Raises:
+            FileNotFoundError: a folder is missing or empty.
+        """
+        names = class_names(self.train)
+        order = torch.randperm(len(names), generator=torch.Generator().manual_seed(self.seed)).tolist()
+        chosen = order[number * self.classes : (number + 1) * self.classes]
+        if len(chosen) < self.classes:
+            raise ValueError(f"{self.train} has {len(names)} classes, too few for task {number} of {self.classes}")
+        kinds = tuple(names[place] for place in chosen)
+        train = ImageFolder(self.train, kinds, self.size, training=True)
+        test = ImageFolder(self.test, kinds, self.size)
+        return StreamTask(*(Part.of(str(number), data, self.classes) for data in (train, test)))
+
+    def augment(self, images: Tensor) -> Tensor:
+        """Normalised; parts of pictures were drawn when they were read."""
+        return self.view(images)
+
+    def view(self, images: Tensor) -> Tensor:
+        """Normalised by ImageNet's channels."""
+        return View(IMAGENET[0], IMAGENET[1], pad=0)(images)
+
+
+FOLDERS = {
+    "imagenet": ("imagenet/train", "imagenet/val", 224),
+    "tiny-imagenet": ("tiny-imagenet-val/train", "tiny-imagenet-val/val", 64),
+}
+"""Folders of training and test pictures below the data's, and their size; nothing of this is downloaded."""
+
+
+def open_stream(
+    data: str, classes: int, *, share: float = 1.0, seed: int = 0, pad: int = 4, root: Path | None = None
+) -> Stream:
+    """A stream by the name of its data.
+
+    Args:
+        data: `imagenet` or `tiny-imagenet` in folders, or a name that `load_images` knows.
+        classes: of a task; must divide those of the data.
+        share: of the training pictures that is used.
+        seed: of the dealing.
+        pad: how far training pictures move; those in folders are cut out at random instead.
+        root: the folder that holds the data sets.
+    """
+    if data in FOLDERS:
+        train, test, size = FOLDERS[data]
+        return FolderStream(data_root(root) / train, data_root(root) / test, classes, seed, size)
+    everything, asked = load_images(data, root)
+    if everything.classes % classes:
+        raise ValueError(f"classes must divide the {everything.classes} of {data}, got {classes}")
+    shown = everything if share == 1 else everything.subset(share)
+    return ImageStream(shown, asked, classes, seed, pad)
