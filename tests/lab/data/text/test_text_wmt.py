@@ -28,7 +28,7 @@ def test_both_languages_of_an_archive(tmp_path):
 def test_another_archive_is_refused(tmp_path):
     archive(tmp_path, en=b"one\n", de=b"eins\n")
     with pytest.raises(ValueError, match="damaged or truncated"):
-        wmt.wmt_text([wmt.EUROPARL], tmp_path, "de")
+        list(wmt.wmt_text([wmt.EUROPARL], tmp_path, "de"))
 
 
 def test_where_there_is_no_network_it_says_what_to_do(tmp_path, monkeypatch):
@@ -39,7 +39,7 @@ def test_where_there_is_no_network_it_says_what_to_do(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pooch, "retrieve", unreachable)
     with pytest.raises(OSError, match=r"put it at .*training-parallel-nc-v9\.tgz"):
-        wmt.wmt_text([wmt.NEWS_2014], tmp_path, "fr")
+        list(wmt.wmt_text([wmt.NEWS_2014], tmp_path, "fr"))
 
 
 def test_names_inside_the_archives():

@@ -2,7 +2,7 @@
 
 from .buckets import WIDTHS, Buckets
 from .lines import GivenText, Text, TextFile, text_file
-from .parallel import ParallelText, Tally
+from .parallel import ParallelText, Sentences, Tally
 from .prepared import Prepared, Tokens, load_prepared, prepare
 from .toy import ToyLanguage
 from .vocabulary import END, PAD, UNKNOWN, Vocabulary
@@ -16,6 +16,7 @@ __all__ = [
     "GivenText",
     "ParallelText",
     "Prepared",
+    "Sentences",
     "Tally",
     "Text",
     "TextFile",

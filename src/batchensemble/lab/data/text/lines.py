@@ -23,6 +23,11 @@ class Text(Protocol):
         """What messages call it."""
         ...
 
+    @property
+    def stamp(self) -> str:
+        """What tells it from another text without reading it."""
+        ...
+
     def lines(self) -> Iterator[bytes]:
         """The lines without their ends."""
         ...
@@ -34,6 +39,11 @@ class GivenText:
 
     name: str
     sentences: tuple[str, ...]
+
+    @property
+    def stamp(self) -> str:
+        """Its name and length."""
+        return f"{self.name}, {len(self.sentences)}"
 
     def lines(self) -> Iterator[bytes]:
         """The sentences."""
@@ -64,6 +74,11 @@ class TextFile:
     def name(self) -> str:
         """What messages call it."""
         return f"{self.path}:{self.inside}" if self.inside else str(self.path)
+
+    @property
+    def stamp(self) -> str:
+        """The file's name and size, wherever it lies."""
+        return f"{self.path.name}:{self.inside}, {self.path.stat().st_size}"
 
     def lines(self) -> Iterator[bytes]:
         r"""The lines without their ends. Only `\n` ends a line: Unicode has other separators, which text may hold."""

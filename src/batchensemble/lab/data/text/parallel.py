@@ -75,6 +75,11 @@ class ParallelText:
                 if usable is not None:
                     yield usable
 
+    @property
+    def stamp(self) -> list[str]:
+        """What tells it from another parallel text without reading it."""
+        return [side.stamp for part in self.sides for side in part]
+
     def _judged(self, source: bytes, target: bytes) -> Pair | None:
         """The pair as text; or nothing, counted."""
         try:
@@ -87,6 +92,17 @@ class ParallelText:
             return None
         self.tally.kept += 1
         return pair
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Both sides of every pair, one after the other, as often as they are asked for."""
+
+    text: ParallelText
+
+    def __iter__(self) -> Iterator[str]:
+        """Reads everything once more."""
+        return (sentence for pair in self.text for sentence in pair)
 
 
 def _lines(source: Text, target: Text) -> Iterator[tuple[bytes, bytes]]:

@@ -1,8 +1,9 @@
 """The archives of the Conference on Machine Translation that the paper trains on: fetched once, read in place."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from batchensemble.lab.data.archive import DownloadBar
@@ -28,7 +29,12 @@ class WmtArchive:
     foreign: str
 
     def texts(self, folder: Path, other: str) -> tuple[Text, Text]:
-        """English and the other language.
+        """English and the other language; the archive is fetched into `folder` when they are read."""
+        english, foreign = (name.format(other=other) for name in (self.english, self.foreign))
+        return PublishedText(self, folder, english), PublishedText(self, folder, foreign)
+
+    def ensure(self, folder: Path) -> Path:
+        """The archive in `folder`.
 
         Raises:
             OSError: it is not there and cannot be fetched.
@@ -38,9 +44,33 @@ class WmtArchive:
         if not path.exists():
             _download(self.url, self.sha256, path)
         _check(path, self.sha256)
-        return TextFile(path, self.english.format(other=other)), TextFile(path, self.foreign.format(other=other))
+        return path
 
 
+@dataclass(frozen=True)
+class PublishedText:
+    """A text in an archive, which is fetched and checked when it is first read."""
+
+    archive: WmtArchive
+    folder: Path
+    inside: str
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.archive.url}:{self.inside}"
+
+    @property
+    def stamp(self) -> str:
+        """The archive's checksum."""
+        return f"{self.archive.sha256}:{self.inside}"
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines without their ends."""
+        return TextFile(self.archive.ensure(self.folder), self.inside).lines()
+
+
+@cache
 def _check(path: Path, sha256: str) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
