@@ -122,8 +122,10 @@ def test_load_takes_the_network_and_not_its_weights(tmp_path) -> None:
     model.save(tmp_path / "e.safetensors")
     net = convnet()
     before = copy.deepcopy(net.state_dict())
+    random = torch.get_rng_state()
     again = be.load(tmp_path / "e.safetensors", net).eval()
     assert torch.equal(again(images()), model(images()))
+    assert torch.equal(torch.get_rng_state(), random)
     assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
 
 

@@ -101,6 +101,12 @@ def test_one_graph_in_training(make: Any, batch: Any, options: dict[str, Any], n
 
 
 @pytest.mark.usefixtures("_fresh")
+def test_few_rows_in_one_graph() -> None:
+    model, x = ensemble().train(), rows(2)
+    close(traced(model)(x), model.members(x)[[0, 1], [0, 1]])  # a graph cannot warn
+
+
+@pytest.mark.usefixtures("_fresh")
 def test_inductor_gives_the_same_answers_and_refuses_bad_ids() -> None:
     model, x = ensemble(convnet(), norm="member"), images()
     compiled = torch.compile(model, fullgraph=True)

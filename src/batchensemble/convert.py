@@ -106,7 +106,8 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
     if combine is not _STORED:
         settings["combine"] = combine
     chosen = set(header["converted"])
-    model = convert(net, header["members"], include=lambda name, _: name in chosen, **settings)
+    unseen = torch.Generator()  # every value is replaced below: the caller's random numbers stay as they are
+    model = convert(net, header["members"], include=lambda name, _: name in chosen, generator=unseen, **settings)
     files.check_fit(path, tensors, {name: t.shape for name, t in files.distinct_state(model.net).items()})
     model.net.load_state_dict(tensors, strict=False)
     return model

@@ -173,7 +173,7 @@ class Ensemble(nn.Module):
     def _dealt(self, rows: int, device: torch.device) -> Tensor | None:
         """Row n of N goes to member `n * members // N`; equal blocks need no ids."""
         members = len(self)
-        if rows < members and not self._warned:
+        if rows < members and not self._warned and not torch.compiler.is_compiling():  # a graph cannot warn
             self._warned = True
             warnings.warn(
                 f"a batch of {rows} rows for {members} members: some of them never train; use larger batches, "

@@ -47,6 +47,17 @@ def test_plans_are_the_same_function(case: Case, rank: int, owner: Any) -> None:
     close(y, scaled[0])  # whatever is chosen
 
 
+@pytest.mark.parametrize("case", RANK_ONE.values(), ids=RANK_ONE)
+def test_fast_weights_of_zero(case: Case) -> None:
+    layer, (x,) = case.layer(), case.batch(N * M)
+    with torch.no_grad():
+        layer.r[1, 0] = layer.r[2] = layer.s[0, 1] = layer.s[2, 0] = 0.0
+    scaled = values_and_gradients(layer, x, None, "scale", **case.call)
+    for plan in plans(layer, None):
+        for ours, expected in zip(values_and_gradients(layer, x, None, plan, **case.call), scaled, strict=True):
+            close(ours, expected)
+
+
 @pytest.mark.parametrize("owner", [None, 1], ids=["blocks", "one member"])
 def test_many_positions_are_folded_and_few_are_scaled(owner: Any) -> None:
     layer = be.nn.Linear(8, 8, members=M)

@@ -166,6 +166,23 @@ def test_several_rows_inside_for_each_outside(rows: int) -> None:
     be.verify(late(Windows(), "body"), batch(rows, 6))
 
 
+class Packs(nn.Module):
+    """Rows of different lengths, packed before the fan-out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.lstm, self.head = nn.Linear(D, D), nn.LSTM(D, D, batch_first=True), nn.Linear(D, 3)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(self.stem(x), lengths, batch_first=True, enforce_sorted=False)
+        return self.head(nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0].sum(1))
+
+
+@pytest.mark.parametrize("rows", [1, N])
+def test_packed_rows_are_repeated_too(rows: int) -> None:
+    be.verify(late(Packs(), "lstm"), batch(rows), torch.tensor([3, 5, 1, 3])[:rows])
+
+
 def test_an_empty_batch() -> None:
     assert late(Net(), "blocks.1").members(batch(0)).shape == (M, 0, 3)
 

@@ -61,6 +61,14 @@ def test_exclude_wins(exclude) -> None:
     assert left(include="*", exclude=exclude)["body.0"] == "excluded"
 
 
+@pytest.mark.parametrize("exclude", ["*.out_proj", "attention", lambda name, _: name.endswith("out_proj")])
+def test_an_attention_is_excluded_with_its_parts(exclude) -> None:
+    net = nn.ModuleDict({"attention": nn.MultiheadAttention(4, 2), "head": nn.Linear(4, 2)})
+    done = be.convert(net, members=2, exclude=exclude).conversion
+    assert done.converted == ("head",)
+    assert done.left == {"attention": "excluded"}
+
+
 @pytest.mark.parametrize("argument", ["include", "exclude"])
 @pytest.mark.parametrize("pattern", ["nothing", ["head", "nothing"], "Head", "body.9"])
 def test_a_pattern_that_matches_nothing_is_refused(argument: str, pattern) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from torch.utils._pytree import tree_leaves, tree_map
 
 from batchensemble.nn.route import Route, advance, current
@@ -43,15 +44,31 @@ def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
     axis, copies = route.axis, route.copies
 
     def repeat(leaf: Any) -> Any:
-        has_rows = isinstance(leaf, Tensor) and leaf.ndim > axis and leaf.shape[axis] == rows
-        return torch.cat([leaf] * copies, axis) if has_rows and copies > 1 else leaf
+        if copies == 1 or _rows(leaf, axis) != rows:
+            return leaf
+        return _repeat_packed(leaf, copies) if _is_packed(leaf) else torch.cat([leaf] * copies, axis)
 
-    return tree_map(repeat, tree)
+    return tree_map(repeat, tree, is_leaf=_is_packed)
+
+
+def _rows(leaf: Any, axis: int) -> int | None:
+    if _is_packed(leaf):
+        return int(leaf.batch_sizes[0])
+    return leaf.shape[axis] if isinstance(leaf, Tensor) and leaf.ndim > axis else None
+
+
+def _is_packed(leaf: Any) -> bool:
+    return isinstance(leaf, PackedSequence)
+
+
+def _repeat_packed(packed: PackedSequence, copies: int) -> PackedSequence:
+    padded, lengths = pad_packed_sequence(packed)
+    return pack_padded_sequence(torch.cat([padded] * copies, 1), lengths.repeat(copies), enforce_sorted=False)
 
 
 def _rows_inside(tree: Any, route: Route) -> int:
     """How many rows the batch has at the fan-out: as many as outside, or k for each (windows, frames)."""
-    sizes = [t.shape[route.axis] for t in tree_leaves(tree) if isinstance(t, Tensor) and t.ndim > route.axis]
+    sizes = [_rows(leaf, route.axis) for leaf in tree_leaves(tree, is_leaf=_is_packed)]
     if route.count == 0 or any(size == route.count for size in sizes):
         return route.count
     return next((size for size in sizes if size and size % route.count == 0), route.count)

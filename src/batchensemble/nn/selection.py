@@ -48,8 +48,8 @@ class Selection:
 
     def refusal(self, name: str, module: nn.Module) -> str:
         """Why this layer is not meant, or nothing."""
-        if self._exclude is not None and self._matches(self._exclude, module):
-            return "excluded"
+        if self._exclude is not None and any(self._matches(self._exclude, part) for part in module.modules()):
+            return "excluded"  # it, or a part of it that cannot be left alone (an attention's output)
         named = self._include is not None and self._matches(self._include, module)
         if self._include is not None and not named:
             return "not included"
