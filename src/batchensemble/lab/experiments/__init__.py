@@ -1,10 +1,15 @@
 """Every table and figure of the paper as a value: one small file each, no loops over training, no I/O."""
 
 from batchensemble.lab.experiments.accuracy import ACCURACY
+from batchensemble.lab.experiments.bandits import BANDITS, FURTHER_PROBLEMS, VARIATIONS
 from batchensemble.lab.experiments.calibration import CALIBRATION
 from batchensemble.lab.experiments.corruption import CORRUPTION
 from batchensemble.lab.experiments.cost import COST_BY_SIZE
 from batchensemble.lab.experiments.experiment import Case, Experiment, Grid, Row
+from batchensemble.lab.experiments.lifelong_cifar100 import LIFELONG_CIFAR100, LIFELONG_OPTIONS
+from batchensemble.lab.experiments.lifelong_cost import LIFELONG_COST
+from batchensemble.lab.experiments.lifelong_growth import LIFELONG_GROWTH
+from batchensemble.lab.experiments.lifelong_imagenet import LIFELONG_IMAGENET
 from batchensemble.lab.experiments.partial_data import DIVERSITY, PARTIAL_DATA
 from batchensemble.lab.experiments.prediction_maps import PREDICTION_MAPS
 from batchensemble.lab.experiments.recipes import RECIPES
@@ -21,7 +26,15 @@ _ALL = (
     UNSEEN_CLASSES,
     PREDICTION_MAPS,
     COST_BY_SIZE,
+    BANDITS,
     RECIPES,
+    VARIATIONS,
+    FURTHER_PROBLEMS,
+    LIFELONG_CIFAR100,
+    LIFELONG_OPTIONS,
+    LIFELONG_COST,
+    LIFELONG_IMAGENET,
+    LIFELONG_GROWTH,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _ALL}
 """By id, in the order in which they are listed and run."""

@@ -1,0 +1,107 @@
+"""What the learning algorithms share: arms in turn at first, a history, and training every so often."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from .algorithm import Setting
+from .history import History, Seen
+from .network import Drop, Layer, RMSProp, Training, draw_layers, forward, sizes, squared_error
+
+
+class Agent(ABC):
+    """Pulls the arm whose (drawn) value is largest.
+
+    Args:
+        setting: the game.
+        every: learn after so many pulls.
+        first_pulls: pulls of every arm, in turn, before values are asked for.
+    """
+
+    def __init__(self, setting: Setting, every: int, first_pulls: int) -> None:
+        self.setting, self.streams = setting, setting.streams
+        self.history = History(setting.trials, setting.context_dim, setting.steps, self.streams.device)
+        self._every, self._in_turn = every, first_pulls * setting.arms
+
+    @torch.no_grad()
+    def act(self, contexts: Tensor) -> Tensor:
+        """The arm to pull in every trial."""
+        pulls = len(self.history)
+        if pulls < self._in_turn:
+            return torch.full((len(contexts),), pulls % self.setting.arms, device=contexts.device)
+        return self.values(contexts).argmax(1)
+
+    def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
+        """Remembers, and learns when it is time."""
+        self.history.add(contexts, arms, rewards)
+        if len(self.history) % self._every == 0:
+            self.learn()
+
+    @abstractmethod
+    def values(self, contexts: Tensor) -> Tensor:
+        """What every arm is thought to give, `(trials, arms)`."""
+
+    @abstractmethod
+    def learn(self) -> None:
+        """Makes the most of the history."""
+
+
+class NetworkAgent(Agent):
+    """A network that predicts every arm's reward; or several in each trial.
+
+    Args:
+        setting: the game.
+        training: how it is trained.
+        nets: networks of a trial.
+    """
+
+    def __init__(self, setting: Setting, training: Training, nets: int = 1) -> None:
+        super().__init__(setting, training.every, training.first_pulls)
+        self.training, self.nets = training, nets
+        self.parameters = [tensor.requires_grad_() for tensor in self.start()]
+        self.optimiser = RMSProp(self.parameters, training)
+
+    def start(self) -> list[Tensor]:
+        """What is trained, freshly drawn: weight and bias of every layer."""
+        layers = draw_layers(self.streams, self.sizes, self.training.init, self.nets)
+        return [tensor for layer in layers for tensor in layer]
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """`(in, out)` of every layer."""
+        return sizes(self.setting.context_dim, self.training.hidden, self.setting.arms)
+
+    def layers(self) -> list[Layer]:
+        """The weights of all networks, as they are now."""
+        pairs = zip(self.parameters[::2], self.parameters[1::2], strict=True)
+        return [Layer(weight, bias) for weight, bias in pairs]
+
+    def drop(self, columns: Tensor) -> Tensor:
+        """What becomes of hidden features: they stay."""
+        return columns
+
+    def values(self, contexts: Tensor) -> Tensor:
+        """The network's word."""
+        return self.answer(self.layers(), contexts, self.drop)
+
+    @staticmethod
+    def answer(layers: list[Layer], contexts: Tensor, drop: Drop | None = None) -> Tensor:
+        """Outputs `(trials, arms)` of networks, one of each trial."""
+        return forward(layers, contexts[..., None], drop)[1][..., 0]
+
+    def learn(self) -> None:
+        """One training."""
+        if self.training.reset_lr:
+            self.optimiser.restart()
+        for _ in range(self.training.steps):
+            self.optimiser.step(self.loss(self.minibatch()))
+
+    def minibatch(self) -> Seen:
+        """Rows of the history, for every network its own."""
+        rows = self.streams.integers(len(self.history), self.nets * self.training.batch)
+        return self.history.rows(rows, self.nets)
+
+    def loss(self, seen: Seen) -> Tensor:
+        """The sum over networks of the mean squared error of each."""
+        return squared_error(forward(self.layers(), seen.contexts, self.drop)[1], seen).sum()

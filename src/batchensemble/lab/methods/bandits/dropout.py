@@ -1,0 +1,38 @@
+"""Monte Carlo dropout: every decision is made by what a random mask leaves of the network."""
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from .agent import NetworkAgent
+from .algorithm import Setting
+from .network import Training
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Dropout after the hidden layers, in training and in acting.
+
+    Args:
+        keep: share of hidden units that a mask leaves.
+        training: how the network is trained.
+    """
+
+    keep: float = 0.8
+    training: Training = field(default_factory=Training)
+
+    def start(self, setting: Setting) -> "DropoutAgent":
+        """The algorithm at the start of its games."""
+        return DropoutAgent(setting, self)
+
+
+class DropoutAgent(NetworkAgent):
+    """`Dropout` under way."""
+
+    def __init__(self, setting: Setting, method: Dropout) -> None:
+        super().__init__(setting, method.training)
+        self._keep = method.keep
+
+    def drop(self, columns: Tensor) -> Tensor:
+        """A mask for every row."""
+        return columns * (self.streams.coins(self._keep, *columns.shape[1:]) / self._keep)

@@ -1,0 +1,22 @@
+"""One network, always believed: exploration comes from what it has not learnt yet."""
+
+from dataclasses import dataclass, field
+
+from .agent import NetworkAgent
+from .algorithm import Setting
+from .network import Training
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The benchmark's `RMS`.
+
+    Args:
+        training: how the network is trained.
+    """
+
+    training: Training = field(default_factory=Training)
+
+    def start(self, setting: Setting) -> NetworkAgent:
+        """The algorithm at the start of its games."""
+        return NetworkAgent(setting, self.training)

@@ -1,0 +1,77 @@
+"""Independent networks, one of which decides."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .agent import NetworkAgent
+from .algorithm import Setting
+from .history import Seen
+from .network import Layer, Training
+
+
+@dataclass(frozen=True)
+class Naive:
+    """Networks that differ in their start and in their minibatches; one of them, drawn anew, makes a decision.
+
+    Args:
+        members: how many networks.
+        keep: chance that a network is shown an observation: 1 is all data for all, 0.95 the benchmark's bootstrap.
+        training: how each is trained.
+    """
+
+    members: int = 4
+    keep: float = 1.0
+    training: Training = field(default_factory=Training)
+
+    def start(self, setting: Setting) -> "NaiveAgent":
+        """The algorithm at the start of its games."""
+        return NaiveAgent(setting, self)
+
+
+class NaiveAgent(NetworkAgent):
+    """`Naive` under way."""
+
+    def __init__(self, setting: Setting, method: Naive) -> None:
+        super().__init__(setting, method.training, method.members)
+        self._first = torch.arange(setting.trials, device=self.streams.device) * method.members
+        self._shown = Shown(setting, method) if method.keep < 1 else None
+
+    def values(self, contexts: Tensor) -> Tensor:
+        """One network's word in every trial."""
+        chosen = self._first + self.streams.integers(self.nets)
+        return self.answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
+
+    def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
+        """Remembers, for every network or for some of them."""
+        if self._shown is not None:
+            self._shown.add(len(self.history))
+        super().update(contexts, arms, rewards)
+
+    def minibatch(self) -> Seen:
+        """Rows that each network was shown."""
+        if self._shown is None:
+            return super().minibatch()
+        return self.history.rows(self._shown.draw(self.training.batch), self.nets)
+
+
+class Shown:
+    """Which observations each network was shown; the first goes to all."""
+
+    def __init__(self, setting: Setting, method: Naive) -> None:
+        self._streams, self._keep, self._members = setting.streams, method.keep, method.members
+        shape = (setting.trials, method.members)
+        self._rows = torch.zeros(*shape, setting.steps, dtype=torch.int64, device=setting.streams.device)
+        self._counts = torch.zeros(*shape, dtype=torch.int64, device=setting.streams.device)
+
+    def add(self, row: int) -> None:
+        """Observation `row`, for those whose coin says so."""
+        coins = self._streams.coins(self._keep if row else 1.0, self._members).long()
+        self._rows.scatter_(2, self._counts[..., None], row)  # overwritten by the next where it is not counted
+        self._counts += coins
+
+    def draw(self, count: int) -> Tensor:
+        """`count` random rows of every network, `(trials, members * count)`."""
+        numbers = (self._streams.uniform(self._members, count) * self._counts[..., None]).long()
+        return self._rows.gather(2, numbers.clamp_(max=len(self._rows[0, 0]) - 1)).flatten(1)

@@ -1,0 +1,56 @@
+"""Bayesian linear regression on the features that a network learns."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .agent import NetworkAgent
+from .algorithm import Setting
+from .linear import Posterior, Prior
+from .network import Training, forward
+
+
+@dataclass(frozen=True)
+class NeuralLinear:
+    """Thompson sampling with an exact linear posterior over the last hidden layer, without intercept.
+
+    Args:
+        prior: of noise and coefficients.
+        training: how the network is trained.
+    """
+
+    prior: Prior = field(default_factory=Prior)
+    training: Training = field(default_factory=Training)
+
+    def start(self, setting: Setting) -> "NeuralLinearAgent":
+        """The algorithm at the start of its games."""
+        return NeuralLinearAgent(setting, self)
+
+
+class NeuralLinearAgent(NetworkAgent):
+    """`NeuralLinear` under way."""
+
+    def __init__(self, setting: Setting, method: NeuralLinear) -> None:
+        super().__init__(setting, method.training)
+        width, device = method.training.hidden[-1], self.streams.device
+        self.posterior = Posterior(setting.trials, setting.arms, width, method.prior, device)
+
+    def values(self, contexts: Tensor) -> Tensor:
+        """A draw of every arm's value."""
+        return self.posterior.sample(self._features(contexts[..., None])[..., 0], self.streams)
+
+    def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
+        """The regression learns at once, the network every so often; then all features are new."""
+        self.posterior.observe(self._features(contexts[..., None])[..., 0], arms, rewards)
+        super().update(contexts, arms, rewards)
+
+    def learn(self) -> None:
+        """One training, and the regression on what the features are now."""
+        super().learn()
+        seen = self.history.all()
+        self.posterior.refit(self._features(seen.contexts).mT, seen.arms[:, 0], seen.rewards[:, 0])
+
+    @torch.no_grad()
+    def _features(self, columns: Tensor) -> Tensor:
+        return forward(self.layers(), columns)[0]

@@ -1,0 +1,69 @@
+"""A network whose parameters are shaken for every decision."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .agent import NetworkAgent
+from .algorithm import Setting
+from .network import Layer, Training, forward
+
+
+@dataclass(frozen=True)
+class ParameterNoise:
+    """Gaussian noise on all parameters, as strong as it takes to change the policy a little.
+
+    After every training the noise grows by 1 % where the KL divergence between the softmax of the network's and of the
+    shaken network's outputs is below `-log(1 - eps + eps / arms)`, and shrinks by 1 % elsewhere; eps shrinks by 1 %.
+
+    Args:
+        noise: standard deviation at the start.
+        eps: how often, roughly, the noise may change a decision.
+        rows: of the history that the divergence is measured on.
+        training: how the network is trained. Its learning rate is never reset, whatever `reset_lr` says.
+    """
+
+    noise: float = 0.05
+    eps: float = 0.1
+    rows: int = 300
+    training: Training = field(default_factory=Training)
+
+    def start(self, setting: Setting) -> "ParameterNoiseAgent":
+        """The algorithm at the start of its games."""
+        return ParameterNoiseAgent(setting, self)
+
+
+class ParameterNoiseAgent(NetworkAgent):
+    """`ParameterNoise` under way."""
+
+    def __init__(self, setting: Setting, method: ParameterNoise) -> None:
+        super().__init__(setting, method.training)
+        self._rows, self._eps = method.rows, method.eps
+        self.noise = torch.full((setting.trials, 1, 1), method.noise, device=self.streams.device)
+
+    def values(self, contexts: Tensor) -> Tensor:
+        """The shaken network's word."""
+        return self.answer(self._shaken(), contexts)
+
+    def learn(self) -> None:
+        """One training, and then the noise."""
+        for _ in range(self.training.steps):
+            self.optimiser.step(self.loss(self.minibatch()))
+        self._adapt()
+
+    @torch.no_grad()
+    def _adapt(self) -> None:
+        columns = self.history.rows(self.streams.integers(len(self.history), self._rows)).contexts
+        logits, shaken = (forward(layers, columns)[1].log_softmax(1) for layers in (self.layers(), self._shaken()))
+        divergence = (logits.exp() * (logits - shaken)).sum(1).mean(1)  # (trials,)
+        limit = -math.log1p(-self._eps + self._eps / self.setting.arms)
+        self.noise *= torch.where(divergence < limit, 1.01, 1 / 1.01)[:, None, None]
+        self._eps *= 0.99
+
+    def _shaken(self) -> list[Layer]:
+        def shake(part: Tensor) -> Tensor:
+            return part + self.noise * self.streams.normal(*part.shape[1:])
+
+        return [Layer(shake(layer.weight), shake(layer.bias)) for layer in self.layers()]

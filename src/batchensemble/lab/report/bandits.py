@@ -1,0 +1,236 @@
+"""Bandits: the table of regrets, differences with paired tests, and the claims that they carry."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from batchensemble import metrics
+from batchensemble.lab.report.check import Check, Verdict
+from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
+from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.table import Cell, Column, Line, Table
+from batchensemble.lab.report.views.view import View
+
+METRIC = "relative_regret"
+RANK = Quantity("mean_rank", "mean rank", digits=2, better="lower")
+VALUE = Quantity("mean_value", "mean value", digits=2, better="lower")
+REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
+DIFFERENCE = Quantity("difference", "difference", digits=2)
+CHANCE = Quantity("p", "p", digits=3)
+UNIFORM = "Uniform"
+HOW = "Regret in percent of Uniform's on the same data; ± is the standard error of the mean over trials."
+RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks are larger than ranks among these."
+
+
+@dataclass(frozen=True)
+class Regrets:
+    """Relative regrets of every trial, `(trials,)`, by method and problem; only what was measured is there."""
+
+    methods: tuple[str, ...]
+    problems: tuple[str, ...]
+    trials: Mapping[tuple[str, str], Tensor]
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> "Regrets":
+        """What the records hold; several seeds of a run are further trials."""
+        methods, problems = evidence.labels("method"), evidence.labels("problem")
+        found = {}
+        for pair in product(methods, problems):
+            lists = [values for _, values in evidence.with_metric(METRIC, method=pair[0], problem=pair[1])]
+            if lists:
+                found[pair] = torch.tensor([value for values in lists for value in values], dtype=torch.float64)
+        if not found:
+            raise NotMeasured("no game has been played")
+        return cls(methods, problems, found)
+
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Methods that played every problem: the others have no mean value and no rank."""
+        return tuple(m for m in self.methods if all((m, p) in self.trials for p in self.problems))
+
+    def value(self, method: str) -> Tensor:
+        """A complete method's mean over the problems, trial by trial."""
+        return torch.stack([self.trials[method, problem] for problem in self.problems]).mean(0)
+
+    def ranks(self) -> dict[str, float]:
+        """Mean ranks of the complete methods among themselves."""
+        if not self.complete:
+            return {}
+        rows = [torch.stack([self.trials[m, p].mean() for p in self.problems]) for m in self.complete]
+        return dict(zip(self.complete, metrics.mean_rank(torch.stack(rows)).tolist(), strict=True))
+
+
+def regret_table(*, at_most: float | None = None, name: str = "regret", title: str = "Regret") -> View:
+    """Mean rank, mean value and every problem's regret, beside the paper's.
+
+    Args:
+        at_most: leave out methods of a higher mean rank, as the paper does; Uniform stays.
+        name: of its files.
+        title: what it shows.
+    """
+
+    def view(evidence: Evidence) -> Table:
+        regrets = Regrets.of(evidence)
+        ranks = regrets.ranks()
+        kept = [m for m in regrets.methods if at_most is None or m == UNIFORM or ranks.get(m, 0) <= at_most]
+        columns = (Column(RANK), Column(VALUE), *(Column(REGRET, problem) for problem in regrets.problems))
+        lines = tuple(Line((m,), _cells(evidence, regrets, ranks, m)) for m in kept)
+        return Table(name, title, f"{HOW} {RANKS} {circumstances(evidence)}", ("method",), columns, lines)
+
+    return view
+
+
+def _cells(evidence: Evidence, regrets: Regrets, ranks: Mapping[str, float], method: str) -> tuple[Cell, ...]:
+    rank = Summary(ranks[method], None, len(regrets.problems)) if method in ranks else None
+    value = _summary(regrets.value(method)) if method in ranks else None
+    # the paper's means are over its problems: they stand beside ours where ours are over the same
+    same = all(evidence.paper(METRIC, problem=problem) for problem in regrets.problems)
+    means = (
+        Cell(ours, evidence.paper(shown.metric, method=method) if same else ())
+        for ours, shown in ((rank, RANK), (value, VALUE))
+    )
+    problems = (
+        Cell(_known(regrets, method, problem), evidence.paper(METRIC, method=method, problem=problem))
+        for problem in regrets.problems
+    )
+    return (*means, *problems)
+
+
+def _known(regrets: Regrets, method: str, problem: str) -> Summary | None:
+    found = regrets.trials.get((method, problem))
+    return None if found is None else _summary(found)
+
+
+def _summary(trials: Tensor) -> Summary:
+    """Mean and standard error over trials."""
+    return Summary(trials.mean().item(), metrics.standard_error(trials).item(), len(trials))
+
+
+def paired_table(against: str, *, name: str = "paired", title: str = "") -> View:
+    """How far every method is from one of them on the same trials, and how easily chance would do that.
+
+    Args:
+        against: the method that the others are compared with.
+        name: of its files.
+        title: what it shows.
+    """
+
+    def view(evidence: Evidence) -> Table:
+        regrets = Regrets.of(evidence)
+        blocks = ("all problems", *regrets.problems)
+        columns = tuple(Column(shown, block) for block, shown in product(blocks, (DIFFERENCE, CHANCE)))
+        others = [method for method in regrets.methods if method != against]
+        lines = tuple(
+            Line((method,), tuple(cell for block in blocks for cell in _pair(regrets, method, against, block)))
+            for method in others
+        )
+        how = (
+            f"Regret minus that of {against} on the same trials, ± its standard error; p by flipping signs, two-sided."
+        )
+        heading = title or f"Differences from {against}"
+        return Table(name, heading, f"{how} {circumstances(evidence)}", ("method",), columns, lines)
+
+    return view
+
+
+def _pair(regrets: Regrets, method: str, against: str, block: str) -> tuple[Cell, Cell]:
+    found = _both(regrets, method, against, block)
+    if found is None:
+        return Cell(), Cell()
+    ours, theirs = found
+    chance = Summary(metrics.paired_test(ours, theirs, generator=_generator()), None, len(ours))
+    return Cell(_summary(ours - theirs)), Cell(chance)
+
+
+def _both(regrets: Regrets, method: str, against: str, block: str) -> tuple[Tensor, Tensor] | None:
+    """Two methods on the same trials of a problem, or on the mean of all."""
+    if block in regrets.problems:
+        pair = [regrets.trials.get((one, block)) for one in (method, against)]
+    else:
+        pair = [regrets.value(one) if one in regrets.complete else None for one in (method, against)]
+    ours, theirs = pair
+    return None if ours is None or theirs is None or len(ours) != len(theirs) else (ours, theirs)
+
+
+def best_mean_value(method: str, claim: str) -> View:
+    """The claim that a method has the lowest mean value of all."""
+
+    def view(evidence: Evidence) -> Check:
+        regrets = _regrets(evidence)
+        if regrets is None or method not in regrets.complete or len(regrets.complete) < 2:
+            return Check(claim, Verdict.OPEN, f"{method} and a rival have not played every problem.")
+        values = {one: regrets.value(one).mean().item() for one in regrets.complete}
+        best = min(values, key=values.__getitem__)
+        rival = min((one for one in values if one != method), key=values.__getitem__)
+        return Check(claim, Verdict.of(best == method), _words(regrets, method, rival))
+
+    return view
+
+
+def lower_mean_value(method: str, than: str, claim: str) -> View:
+    """The claim that a method has a lower mean value than another one."""
+
+    def view(evidence: Evidence) -> Check:
+        regrets = _regrets(evidence)
+        if regrets is None or not {method, than} <= set(regrets.complete):
+            return Check(claim, Verdict.OPEN, f"{method} and {than} have not both played every problem.")
+        lower = regrets.value(method).mean() < regrets.value(than).mean()
+        return Check(claim, Verdict.of(bool(lower)), _words(regrets, method, than))
+
+    return view
+
+
+def _regrets(evidence: Evidence) -> Regrets | None:
+    try:
+        return Regrets.of(evidence)
+    except NotMeasured:
+        return None
+
+
+def _words(regrets: Regrets, method: str, other: str) -> str:
+    ours, theirs = regrets.value(method), regrets.value(other)
+    words = f"{method} {VALUE.summary(_summary(ours))} against {other} {VALUE.summary(_summary(theirs))}"
+    chance = metrics.paired_test(ours, theirs, generator=_generator())
+    verdict = "within the noise of the trials" if chance > 0.05 else "beyond the noise of the trials"
+    return f"{words} (mean over problems ± standard error, {len(ours)} trials): {verdict}, p = {chance:.3f}."
+
+
+def _generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)  # a report is the same every time
+
+
+def rewards_table(problem: str, *, name: str = "rewards", title: str = "", source: str = "") -> View:
+    """Total rewards on one problem, with the deviation of single games, beside published ones.
+
+    Args:
+        problem: its label.
+        name: of its files.
+        title: what it shows.
+        source: where the published numbers are from.
+    """
+    shown = quantity("total_reward")
+
+    def view(evidence: Evidence) -> Table:
+        part = evidence.where(problem=problem)
+        if not part.results:
+            raise NotMeasured(f"no game of {problem} has been played")
+        lines = [Line((m,), (_rewards(part, "total_reward", m),)) for m in part.labels("method")]
+        best = Cell(_deviation(part, "optimal_reward"), part.paper("optimal_reward"))
+        lines.append(Line(("best choices",), (best,)))
+        caption = f"± is the standard deviation of one game. {source} {circumstances(part)}"
+        return Table(name, title or f"Total reward, {problem}", caption, ("method",), (Column(shown),), tuple(lines))
+
+    return view
+
+
+def _rewards(part: Evidence, metric: str, method: str) -> Cell:
+    return Cell(_deviation(part, metric, method=method), part.paper(metric, method=method))
+
+
+def _deviation(part: Evidence, metric: str, **labels: str) -> Summary | None:
+    lists: Sequence[Sequence[float]] = [values for _, values in part.with_metric(metric, **labels)]
+    return Summary.of([value for values in lists for value in values])
