@@ -94,6 +94,37 @@ class Evidence:
         """The values of a label in the order of the grid."""
         return tuple(dict.fromkeys(place.labels[name] for place in self.places if name in place.labels))
 
+    def differing(self, *apart_from: str) -> tuple[str, ...]:
+        """The labels in which runs differ, apart from those named."""
+        names = dict.fromkeys(name for place in self.places for name in place.labels)
+        return tuple(
+            name
+            for name in names
+            if name not in apart_from and len({place.labels.get(name) for place in self.places}) > 1
+        )
+
+    def apart(self, *within: str) -> "dict[str, Evidence]":
+        """The parts that differ in no label but those of `within`, by the values of the other labels.
+
+        Example:
+            >>> places = (Place({"method": "Single", "data": data}, 0) for data in ("CIFAR-10", "CIFAR-100"))
+            >>> list(Evidence("cifar", "smoke", tuple(places)).apart("method"))
+            ['CIFAR-10', 'CIFAR-100']
+        """
+        names = self.differing(*within)
+        kinds = dict.fromkeys(tuple(place.labels.get(name, "") for name in names) for place in self.places)
+        return {
+            ", ".join(filter(None, values)): self.where(**dict(zip(names, values, strict=True))) for values in kinds
+        }
+
+    def kinds(self, rows: str) -> "dict[str, Evidence]":
+        """The runs of one kind each, by the label `rows` and whatever else they differ in."""
+        return {
+            ", ".join(filter(None, (value, title))): part.where(**{rows: value})
+            for title, part in self.apart(rows).items()
+            for value in part.labels(rows)
+        }
+
     def numbers(self, metric: str, **labels: str) -> tuple[float, ...]:
         """A metric of every run with these labels; of a list (members, tasks) its mean.
 
@@ -101,12 +132,8 @@ class Evidence:
             ValueError: the labels fit runs of different kinds, whose numbers must not be mixed.
         """
         part = self.where(**labels)
-        kinds = {frozenset(place.labels.items()) for place in part.places}
-        if len(kinds) > 1:
-            apart = sorted({name for one in kinds for name, _ in one ^ next(iter(kinds))})
-            raise ValueError(
-                f"{labels} fits {len(kinds)} kinds of runs of {self.experiment}; say also {', '.join(apart)}"
-            )
+        if differing := part.differing():
+            raise ValueError(f"{labels} fits several kinds of runs of {self.experiment}; say also {differing}")
         found = (number_of(result.record, metric) for result in part.results)
         return tuple(number for number in found if number is not None)
 

@@ -38,7 +38,7 @@ VIEWS = {
     "bars": (bars("average_accuracy", "relative_memory"), "lifelong_evidence"),
     "seen": (over_steps(SEEN, xlabel="tasks"), "lifelong_evidence"),
     "matrices": (heatmaps(Quantity("accuracy_matrix", "accuracy", "%", 100.0)), "lifelong_evidence"),
-    "regret": (over_steps("regret_curve", x="steps", panels="problem", band="error"), "bandit_evidence"),
+    "regret": (over_steps("regret_curve", x="steps", band="error"), "bandit_evidence"),
     "training": (training_curves("cross_entropy", "accuracy"), "log_evidence"),
     "growth": (over_label("share", "accuracy", "disagreement"), "diversity_evidence"),
 }
@@ -232,3 +232,36 @@ def test_a_missing_bar_says_so(lifelong_evidence) -> None:
     (panel,) = canvas_of(bars("forgetting")(found)).axes
     assert "missing" in [text.get_text() for text in panel.texts]
     assert len(panel.containers) >= 4
+
+
+@pytest.mark.parametrize(
+    ("view", "panels"),
+    [(by_severity("accuracy"), 2), (over_steps("curve"), 2), (training_curves("loss"), 2), (bars("nll"), 2)],
+)
+def test_data_sets_are_drawn_apart_and_never_mixed(view, panels) -> None:
+    metrics = {
+        "shift": [{"corruption": kind, "severity": 1, "accuracy": 0.5} for kind in ("fog", "snow")],
+        "curve": [1.0, 2.0],
+        "log": [{"epoch": 0, "loss": 1.0}],
+        "nll": 1.0,
+    }
+    places = [place(metrics, {"method": "Single", "data": data}) for data in ("CIFAR-10", "CIFAR-100")]
+    assert len(canvas_of(view(evidence(places))).axes) == panels
+
+
+def test_predictions_over_ten_and_a_hundred_classes_get_diagrams_of_their_own(rng) -> None:
+    places = [
+        place(
+            {"ece": 0.1},
+            {"method": "Single", "data": f"{classes} classes"},
+            arrays={"logits": rng.standard_normal((1, 50, classes)), "labels": rng.integers(classes, size=50)},
+        )
+        for classes in (10, 100)
+    ]
+    titles = [panel.get_title() for panel in canvas_of(reliability_diagrams()(evidence(places))).axes[:2]]
+    assert [title.splitlines()[0] for title in titles] == ["Single, 10 classes", "Single, 100 classes"]
+
+
+def test_points_of_different_data_are_refused(diversity_evidence) -> None:
+    with pytest.raises(ValueError, match="they differ in share"):
+        diversity_against_accuracy(panels="data")(diversity_evidence)

@@ -7,7 +7,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, MUTED, WIDTH, colours
-from batchensemble.lab.report.views.panels import grid
+from batchensemble.lab.report.views.panels import grid, rows_of
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Bars = dict[str, Summary | None]
 def bars(
     *metrics: str | Quantity, rows: str = "method", name: str = "bars", title: str = "", log: bool = False
 ) -> View:
-    """A bar for every method and one panel per metric; a run that is missing leaves its place empty and says so.
+    """A bar for every method, a panel per metric and data set; a run that is missing leaves its place and says so.
 
     Args:
         metrics: by name, or as a `Quantity` of your own.
@@ -34,21 +34,26 @@ def bars(
 
     def view(evidence: Evidence) -> Figure:
         names = evidence.labels(rows)
-        found = [{one: evidence.summary(each.metric, **{rows: one}) for one in names} for each in shown]
-        if not any(summary for panel in found for summary in panel.values()):
+        found = [
+            (place, part, each, {one: part.summary(each.metric, **{rows: one}) for one in names})
+            for place, part in evidence.apart(rows).items()
+            for each in shown
+        ]
+        if not any(summary for *_, heights in found for summary in heights.values()):
             raise NotMeasured(f"no run has {' or '.join(each.name for each in shown)}")
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(shown), across=len(shown), sharey=True)
-            for panel, each, heights in zip(axes, shown, found, strict=True):
+            axes = grid(canvas, len(found), across=len(shown), sharey=True)
+            for panel, (place, part, each, heights) in zip(axes, found, strict=True):
                 _panel(panel, heights, each, log)
-                _rings(panel, evidence, names, each, rows)
+                _rings(panel, part, names, each, rows)
+                panel.set_title(place)
             axes[0].set_yticks(range(len(names)), names)
             axes[0].invert_yaxis()
 
         alt = f"Bars of {', '.join(each.name for each in shown)} for {', '.join(names)}."
         heading = title or sentence(each.name for each in shown)
-        size = (max(WIDTH, 1.4 + 2.1 * len(shown)), 0.9 + 0.36 * len(names))
+        size = (max(WIDTH, 1.4 + 2.1 * len(shown)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(shown)))
         return Figure(name, heading, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view

@@ -8,7 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import INK
 from batchensemble.lab.report.views.lines import Curve, draw_curves
-from batchensemble.lab.report.views.panels import grid, legend
+from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -39,22 +39,30 @@ def cost_by_size(
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = {metric: curves for metric in PANELS if (curves := _curves(evidence, metric))}
+        found = [
+            (", ".join(filter(None, (network, words))), metric, curves)
+            for network, part in evidence.apart().items()
+            for metric, words in PANELS.items()
+            if (curves := _curves(part, metric))
+        ]
         if not found:
             raise NotMeasured("no cost has been measured")
 
+        across = len({metric for _, metric, _ in found})
+
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across=3)
-            for panel, (metric, curves) in zip(axes, found.items(), strict=True):
+            axes = grid(canvas, len(found), across)
+            for panel, (heading, metric, curves) in zip(axes, found, strict=True):
                 draw_curves(panel, curves)
                 _reference(panel, curves, members, claimed.get(metric))
-                panel.set_title(PANELS[metric])
-            axes[0].set_ylabel("times one network")
+                panel.set_title(heading)
+            canvas.supylabel("times one network", fontsize=10)
             canvas.supxlabel("members", fontsize=10)
             legend(canvas, axes)
 
-        alt = f"{', '.join(PANELS[metric] for metric in found)} against the number of members."
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, (2.6 * len(found) + 0.6, 3.6))
+        alt = f"{', '.join(heading for heading, *_ in found)} against the number of members."
+        size = (2.6 * across + 0.6, 0.9 + 2.7 * rows_of(len(found), across))
+        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
 

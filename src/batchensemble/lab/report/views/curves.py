@@ -28,20 +28,18 @@ def over_steps(
     x: str | None = None,
     xlabel: str = "step",
     rows: str = "method",
-    panels: str | None = None,
     band: Band = "deviation",
     log: bool = False,
     name: str = "curves",
     title: str = "",
 ) -> View:
-    """A curve with a band for every method, from a list that the records carry.
+    """A curve with a band for every method, from a list that the records carry; a panel for every problem or data set.
 
     Args:
         metric: a list of numbers, one per step; or a list of such lists, one per trial.
         x: another list, of the places on the axis; by default 1, 2, 3, ...
         xlabel: what the axis counts.
         rows: the label that tells curves apart.
-        panels: a label with a panel for each of its values.
         band: one standard `deviation` or one standard `error` over seeds and trials.
         log: whether both axes are logarithmic.
         name: of its files.
@@ -50,8 +48,8 @@ def over_steps(
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        parts = {v: evidence.where(**{panels: v}) for v in evidence.labels(panels)} if panels else {"": evidence}
-        found = {panel: (_curves(part, rows, shown.metric, x), shown) for panel, part in parts.items()}
+        parts = evidence.apart(rows).items()
+        found = {panel: (_curves(part, rows, shown.metric, x), shown) for panel, part in parts}
         caption = f"{BANDS[band]} {circumstances(evidence)}"
         return _figure(found, (name, title or sentence([shown.name]), caption), xlabel=xlabel, band=band, log=log)
 
@@ -61,20 +59,18 @@ def over_steps(
 def training_curves(
     *metrics: str | Quantity, rows: str = "method", name: str = "training", title: str = "Training"
 ) -> View:
-    """One panel per metric of the trainings' logs, over epochs, with a band over seeds.
+    """One panel per metric of the trainings' logs and per data set, over epochs, with a band over seeds.
 
     Reads `log` of the records: the lines of a training's log, or a list of them for several trainings.
     """
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        logs = {
-            method: [log for _, found in evidence.with_metric("log", **{rows: method}) for log in _split(found)]
-            for method in evidence.labels(rows)
-        }
-        return log_figure(
-            logs, *shown, name=name, title=title, caption=f"{BANDS['deviation']} {circumstances(evidence)}"
-        )
+        found: dict[str, tuple[Curves, Quantity]] = {}
+        for place, part in evidence.apart(rows).items():
+            panels = _log_panels(_logs(part, rows), shown)
+            found |= {", ".join(filter(None, (place, metric))): panel for metric, panel in panels.items()}
+        return _figure(found, (name, title, f"{BANDS['deviation']} {circumstances(evidence)}"), xlabel="epoch")
 
     return view
 
@@ -88,11 +84,23 @@ def log_figure(
 ) -> Figure:
     """Training curves straight from logs: by name, files of JSON lines (`log.jsonl`) or their lines."""
     read = {method: [_lines(log) for log in several] for method, several in logs.items()}
-    found = {}
-    for one in map(quantity, metrics):
-        curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in read.items()}
-        found[one.name] = ({method: curve for method, curve in curves.items() if curve.y.size}, one)
-    return _figure(found, (name, title, caption), xlabel="epoch")
+    return _figure(_log_panels(read, tuple(map(quantity, metrics))), (name, title, caption), xlabel="epoch")
+
+
+def _logs(part: Evidence, rows: str) -> dict[str, list[Lines]]:
+    return {
+        method: [log for _, found in part.with_metric("log", **{rows: method}) for log in _split(found)]
+        for method in part.labels(rows)
+    }
+
+
+def _log_panels(logs: Mapping[str, Sequence[Lines]], shown: Sequence[Quantity]) -> dict[str, tuple[Curves, Quantity]]:
+    """By metric, the curves that have points."""
+    panels: dict[str, tuple[Curves, Quantity]] = {}
+    for one in shown:
+        curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in logs.items()}
+        panels[one.name] = ({method: curve for method, curve in curves.items() if curve.y.size}, one)
+    return panels
 
 
 def _figure(

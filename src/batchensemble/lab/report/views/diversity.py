@@ -72,6 +72,8 @@ def diversity_against_accuracy(
 
 
 def _points(part: Evidence, shown: Quantity) -> Points:
+    if differing := part.differing():
+        raise ValueError(f"points of different runs must not be mixed: they differ in {', '.join(differing)}")
     return [
         (100 * accuracy, shown.shown(value))
         for result, accuracies in part.with_metric("member_accuracy")

@@ -35,18 +35,18 @@ def entropy_histograms(
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = {method: _entropies(evidence, **{rows: method}) for method in evidence.labels(rows)}
-        drawn = {method: both for method, both in found.items() if both}
+        kinds = evidence.kinds(rows)
+        drawn = {name: both for name, part in kinds.items() if (both := _entropies(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has been measured on unseen classes")
         top = max(float(side.max()) for both in drawn.values() for side in both)
 
         def draw(canvas: "Canvas") -> None:
             axes = grid(canvas, len(drawn), sharex=True, sharey=True)
-            for panel, (method, both) in zip(axes, drawn.items(), strict=True):
+            for panel, (name, both) in zip(axes, drawn.items(), strict=True):
                 _panel(panel, both, np.linspace(0, top, BINS + 1))
-                panel.set_title(method)
-                _write_auroc(panel, evidence, **{rows: method})
+                panel.set_title(name)
+                _write_auroc(panel, kinds[name])
             canvas.supxlabel("predictive entropy", fontsize=10)
             canvas.supylabel("share of pictures (%)", fontsize=10)
             legend(canvas, axes)
@@ -58,8 +58,8 @@ def entropy_histograms(
     return view
 
 
-def _entropies(evidence: Evidence, **labels: str) -> Entropies | None:
-    results = list(evidence.with_array("entropy_known", "entropy_unknown", **labels))
+def _entropies(part: Evidence) -> Entropies | None:
+    results = list(part.with_array("entropy_known", "entropy_unknown"))
     if not results:
         return None
     known, unseen = (
@@ -77,8 +77,8 @@ def _panel(panel: "Axes", both: Entropies, bins: NDArray[Any]) -> None:
     panel.margins(x=0)
 
 
-def _write_auroc(panel: "Axes", evidence: Evidence, **labels: str) -> None:
-    auroc = evidence.summary("auroc", **labels)
+def _write_auroc(panel: "Axes", part: Evidence) -> None:
+    auroc = part.summary("auroc")
     if auroc:
         text = f"AUROC {quantity('auroc').summary(auroc)} %"
         panel.text(0.97, 0.92, text, transform=panel.transAxes, ha="right", va="top", fontsize=9, color=MUTED)

@@ -9,7 +9,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
 from batchensemble.lab.report.views.lines import BANDS, Curve, draw_curves, dress
-from batchensemble.lab.report.views.panels import grid, legend
+from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -26,26 +26,39 @@ def over_label(
     name: str = "curves",
     title: str = "",
 ) -> View:
-    """One panel per metric, with a curve over a label that is a number (`"4"`, `"20 %"`); the paper's as rings."""
+    """Curves over a label that is a number (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings."""
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        found = [_curves(evidence, label, one, rows) for one in shown]
-        if not any(found):
+        found = [
+            (place, part, one, curves)
+            for place, part in evidence.apart(rows, label).items()
+            for one in shown
+            if (curves := _curves(part, label, one, rows))
+        ]
+        if not found:
             raise NotMeasured(f"no run has {' or '.join(one.name for one in shown)}")
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(shown), across=len(shown))
-            for panel, one, curves in zip(axes, shown, found, strict=True):
+            axes = grid(canvas, len(found), across=len(shown))
+            for panel, (place, part, one, curves) in zip(axes, found, strict=True):
                 draw_curves(panel, curves, factor=one.factor)
-                _rings(panel, evidence, label, one)
+                _rings(panel, part, label, one)
                 dress(panel, one.heading, xlabel or label, log)
+                panel.set_title(place)
             legend(canvas, axes)
 
         alt = f"{', '.join(one.name for one in shown)} against {xlabel or label}."
         caption = f"{BANDS['deviation']} {circumstances(evidence)}"
         heading = title or sentence(one.name for one in shown)
-        return Figure(name, heading, caption, alt, draw, (max(WIDTH, 3.2 * len(shown)), 3.4))
+        return Figure(
+            name,
+            heading,
+            caption,
+            alt,
+            draw,
+            (max(WIDTH, 3.2 * len(shown)), 0.7 + 2.7 * rows_of(len(found), len(shown))),
+        )
 
     return view
 

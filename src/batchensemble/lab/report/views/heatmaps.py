@@ -37,8 +37,8 @@ def heatmaps(
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        found = {method: _mean(evidence, shown, **{rows: method}) for method in evidence.labels(rows)}
-        drawn = {method: matrix for method, matrix in found.items() if matrix is not None}
+        found = {name: _mean(part, shown) for name, part in evidence.kinds(rows).items()}
+        drawn = {name: matrix for name, matrix in found.items() if matrix is not None}
         if not drawn:
             raise NotMeasured(f"no run has {shown.name}")
         across = 2 if len(drawn) in (2, 4) else 3
@@ -46,9 +46,9 @@ def heatmaps(
 
         def draw(canvas: "Canvas") -> None:
             axes = grid(canvas, len(drawn), across, sharex=True, sharey=True)
-            for panel, (method, matrix) in zip(axes, drawn.items(), strict=True):
+            for panel, (name, matrix) in zip(axes, drawn.items(), strict=True):
                 image = _panel(panel, matrix, float(every.min()), float(every.max()))
-                panel.set_title(method, fontsize=9)
+                panel.set_title(name, fontsize=9)
             canvas.supxlabel(xlabel, fontsize=10)
             canvas.supylabel(ylabel, fontsize=10)
             bar = canvas.colorbar(image, ax=axes, label=shown.heading, shrink=0.8)
@@ -68,9 +68,9 @@ def heatmaps(
     return view
 
 
-def _mean(evidence: Evidence, shown: Quantity, **labels: str) -> Matrix | None:
+def _mean(part: Evidence, shown: Quantity) -> Matrix | None:
     """The mean over seeds; matrices of another size than the first seed's do not count."""
-    every = [np.array(matrix, dtype=np.float64) for _, matrix in evidence.with_metric(shown.metric, **labels)]
+    every = [np.array(matrix, dtype=np.float64) for _, matrix in part.with_metric(shown.metric)]
     same = [matrix for matrix in every if matrix.shape == every[0].shape]
     mean: Matrix | None = shown.factor * np.mean(same, axis=0) if same else None
     return mean

@@ -58,10 +58,12 @@ def prediction_maps(
     """
 
     def view(evidence: Evidence) -> Figure:
-        found: dict[str, list[_Map]] = {}
-        for result in evidence.with_array("pictures", "labels", "logits", "single"):
-            found.setdefault(result.labels[rows], _maps(result.record, which, count))
-        found = {method: maps for method, maps in found.items() if maps}
+        firsts = {
+            name: next(part.with_array("pictures", "labels", "logits", "single"), None)
+            for name, part in evidence.kinds(rows).items()
+        }
+        made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
+        found = {name: maps for name, maps in made.items() if maps}
         if not found:
             telling = "there is no picture of which the single network is wrong and the ensemble right"
             raise NotMeasured("no run has kept pictures" if which == "drawn" else telling)

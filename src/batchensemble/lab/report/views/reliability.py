@@ -29,8 +29,11 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = {method: _diagram(evidence, **{rows: method}) for method in evidence.labels(rows)}
-        drawn = {method: diagram for method, diagram in found.items() if diagram}
+        drawn = {
+            _headline(name, part): diagram
+            for name, part in evidence.kinds(rows).items()
+            if (diagram := _diagram(part)) is not None
+        }
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
         across, down = min(4, len(drawn)), -(-len(drawn) // 4)
@@ -39,10 +42,10 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
             axes = canvas.subplots(
                 2 * down, across, sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1) * down
             )
-            for place, (method, diagram) in enumerate(drawn.items()):
+            for place, (headline, diagram) in enumerate(drawn.items()):
                 row, column = divmod(place, across)
                 _panel(axes[2 * row, column], axes[2 * row + 1, column], diagram)
-                axes[2 * row, column].set_title(_headline(evidence, method, rows), fontsize=9)
+                axes[2 * row, column].set_title(headline, fontsize=9)
             for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
                 panel.set_axis_off()
             for row in range(down):
@@ -50,17 +53,17 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
                 axes[2 * row + 1, 0].set_ylabel("share")
             canvas.supxlabel("confidence", fontsize=10)
 
-        alt = f"Reliability diagrams of {', '.join(drawn)}."
+        alt = f"Reliability diagrams of {', '.join(evidence.kinds(rows))}."
         size = (WIDTH * 1.2, 0.5 + 2.8 * down)
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
 
-def _diagram(evidence: Evidence, **labels: str) -> Reliability | None:
+def _diagram(part: Evidence) -> Reliability | None:
     import torch
 
-    results = list(evidence.with_array("logits", "labels", **labels))
+    results = list(part.with_array("logits", "labels"))
     if not results:
         return None
     probs = [
@@ -86,7 +89,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
     below.bar(left, share, width, align="edge", color=MUTED, linewidth=0)
 
 
-def _headline(evidence: Evidence, method: str, rows: str) -> str:
+def _headline(name: str, part: Evidence) -> str:
     """The method's name, and below it its ECE."""
-    ece = evidence.summary("ece", **{rows: method})
-    return f"{method}\nECE {quantity('ece').summary(ece)} %" if ece else method
+    ece = part.summary("ece")
+    return f"{name}\nECE {quantity('ece').summary(ece)} %" if ece else name

@@ -34,20 +34,26 @@ def by_severity(
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        boxes = {one.metric: _boxes(evidence, rows, one.metric) for one in shown}
-        if not any(boxes[one.metric] for one in shown):
+        every = [
+            (", ".join(filter(None, (title, one.heading))), boxes, one)
+            for title, part in evidence.apart(rows).items()
+            for one in shown
+            if (boxes := _boxes(part, rows, one.metric))
+        ]
+        if not every:
             raise NotMeasured("no run has been measured under corruption")
 
         def draw(canvas: "Canvas") -> None:
-            panels = grid(canvas, len(shown), across=1, sharex=True)
-            for panel, one in zip(panels, shown, strict=True):
-                _panel(panel, boxes[one.metric], one)
+            panels = grid(canvas, len(every), across=1, sharex=True)
+            for panel, (heading, boxes, one) in zip(panels, every, strict=True):
+                _panel(panel, boxes, one)
+                panel.set_ylabel(heading)
             panels[-1].set_xlabel("severity of the corruption")
             legend(canvas, panels)
 
-        methods = ", ".join(boxes[shown[0].metric])
+        methods = ", ".join(evidence.labels(rows))
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
-        size = (WIDTH * 1.2, 0.7 + 2.5 * len(shown))
+        size = (WIDTH * 1.2, 0.7 + 2.5 * len(every))
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
@@ -97,5 +103,4 @@ def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
     panel.set_xticks(severities, [str(severity) if severity else "clean" for severity in severities])
     panel.set_xlim(severities[0] - 0.5, severities[-1] + 0.5)
     panel.grid(visible=False, axis="x")
-    panel.set_ylabel(shown.heading)
     panel.tick_params(axis="x", length=0, color=INK)
