@@ -131,11 +131,8 @@ def test_a_compiled_model_keeps_its_verbs() -> None:
 # ---- export ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["linear", "linear, rank 2", "convolutions", "convolutions, norm per member", "attention"]
-)
-def test_export_with_a_dynamic_batch(name: str) -> None:
-    make, batch, options = CASES[name]
+@every_case
+def test_export_with_a_dynamic_batch(make: Any, batch: Any, options: dict[str, Any]) -> None:
     model = ensemble(make(), **options)
     rows_axis = {0: torch.export.Dim("n", min=2, max=64)}
     program = torch.export.export(model, (batch(4),), dynamic_shapes=(rows_axis,)).module()
@@ -217,6 +214,22 @@ def test_functional_call() -> None:
     model, x = ensemble(), rows()
     other = randomise(copy.deepcopy(model), seed=9)
     close(torch.func.functional_call(model, dict(other.named_parameters()), (x,)), other(x))
+
+
+@pytest.mark.parametrize("size", [4, 24])  # few positions, and many: another plan
+def test_function_transforms(size: int) -> None:
+    model = ensemble(nn.Conv2d(3, 4, 3), class_dim=1).train()
+    x = torch.randn(2, 2 * M, 3, size, size)
+    parameters = dict(model.named_parameters())
+
+    def loss(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        return torch.func.functional_call(model, parameters, (x,)).square().mean()
+
+    each = torch.vmap(torch.func.grad(loss), (None, 0))(parameters, x)
+    for i in range(2):
+        expected = torch.autograd.grad(loss(parameters, x[i]), list(parameters.values()))
+        for ours, theirs in zip(each.values(), expected, strict=True):
+            close(ours[i], theirs)
 
 
 def test_inference_mode() -> None:

@@ -23,6 +23,8 @@ TINY = 1e-15  # its square is still a normal float32 and bfloat16 number
 class ScaledConvolution(torch.autograd.Function):
     """`((x o r_i) * W) o s_i` for equal blocks of rows; `x (members * n, in, ...)`, `r (members, in)`."""
 
+    generate_vmap_rule = True  # per-sample gradients, torch.func
+
     @staticmethod
     def forward(
         x: Tensor,
