@@ -1,6 +1,7 @@
 """The contract of a layer: it is its members written out, however rows are given to it."""
 
 import copy
+import inspect
 import io
 import itertools
 import re
@@ -201,6 +202,12 @@ def test_rank_must_be_a_positive_number(rank: object) -> None:
 def test_one_row_without_a_batch_axis_is_refused(layer: nn.Module, x: Tensor) -> None:
     with pytest.raises(ValueError, match="members need a batch"):
         layer(x)
+
+
+@every_layer
+def test_the_signature_is_torchs(case: Case) -> None:
+    ours, theirs = (list(inspect.signature(m.forward).parameters) for m in (case.layer(), case.plain()))
+    assert ours == theirs
 
 
 def test_members_read_like_torchs_layers() -> None:

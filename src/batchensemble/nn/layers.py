@@ -102,8 +102,11 @@ class RankOne(MemberModule):
         first, second = self.weight.shape[:2]
         return (first, second * groups) if self.input_first else (second * groups, first)
 
-    def forward(self, input: Tensor, **options: Any) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """`input` with its members' rows folded into the batch axis; so is the result."""
+        return self._answer(input)
+
+    def _answer(self, input: Tensor, **options: Any) -> Tensor:
         if self.features_at == 1 and input.ndim != self.weight.ndim:
             raise ValueError(f"members need a batch: expected {self.weight.ndim} axes, got shape {tuple(input.shape)}")
         rows = rows_of(self, input, self.rows_at)
@@ -208,7 +211,8 @@ class Convolution(RankOne):
         if torch.is_autocast_enabled(x.device.type):
             dtype = torch.get_autocast_dtype(x.device.type)
             x, weight = x.to(dtype), weight.to(dtype)
-        y: Tensor = ScaledConvolution.apply(x, weight, self.r, self.s, me.stride, padding, me.dilation, me.groups)
+        convolve: Any = ScaledConvolution.apply  # torch gives it no types
+        y: Tensor = convolve(x, weight, self.r, self.s, me.stride, padding, me.dilation, me.groups)
         return y
 
 
@@ -237,9 +241,9 @@ class TransposedConvolution(RankOne):
     input_first = True
     operation: ClassVar[Callable[..., Tensor]]
 
-    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """As torch's: `output_size` settles which of the possible sizes is meant."""
-        return super().forward(input, output_size=output_size)
+        return self._answer(input, output_size=output_size)
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
         """The transposed convolution."""
