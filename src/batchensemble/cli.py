@@ -4,21 +4,22 @@ import difflib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.files import Busy
 from batchensemble.lab.records import SCALES, Run, Scale
-from batchensemble.lab.report import Figure, NotMeasured
+from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.study import Context, Study
@@ -52,7 +53,7 @@ WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that ano
 def list_(results: ResultsOption = Path("results")) -> None:
     """Show the experiments, and how many of their runs are recorded."""
     store = Store(results)
-    table = Table("id", "the paper's item", *SCALES, box=None, pad_edge=False)
+    table = RichTable("id", "the paper's item", *SCALES, box=None, pad_edge=False)
     for experiment in EXPERIMENTS.values():
         table.add_row(experiment.id, experiment.item, *(_count(experiment, scale, store) for scale in SCALES))
     console.print(table)
@@ -159,19 +160,38 @@ def _progress(context: Context) -> Iterator[Bars | Silent]:
 
 
 def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None) -> None:
-    """The tables and checked claims of an experiment; figures are for the report."""
+    """The first table of an experiment, and those of its claims that its scale can say something about."""
     records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
     evidence = experiment.evidence(records, scale, seeds)
     console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
-    console.print(experiment.claim, style="dim", highlight=False)
+    tables = []
     for view in experiment.show:
-        try:
+        with suppress(NotMeasured):
             shown = view(evidence)
-        except NotMeasured as reason:
-            console.print(f"{reason}", style="yellow")
-            continue
-        if not isinstance(shown, Figure):
-            console.print(Markdown(shown.markdown()))
+            if isinstance(shown, Table):
+                tables.append(shown)
+            elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":
+                console.print(Markdown(shown.markdown()))
+    for table in tables[:1]:
+        console.print(_drawn(table))
+
+
+def _drawn(table: Table) -> RichTable:
+    """A table for the terminal: ours, and the paper's number in brackets."""
+    drawn = RichTable(
+        title=table.title, caption=table.caption, box=SIMPLE, title_justify="left", caption_justify="left"
+    )
+    for place, heading in enumerate(table.headings):
+        key = place < len(table.keys)
+        drawn.add_column(heading, no_wrap=key, overflow="fold", justify="left" if key else "right")
+    for line in table.lines:
+        both = [
+            (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
+            for cell, c in zip(line.cells, table.columns, strict=True)
+        ]
+        numbers = [f"{ours} ({paper})" if paper else ours for ours, paper in both]
+        drawn.add_row(*line.labels, *numbers, *line.facts)
+    return drawn
 
 
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:

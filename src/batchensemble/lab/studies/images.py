@@ -25,15 +25,15 @@ Sets = tuple[ImageSet, ImageSet]
 DATA: dict[str, Callable[[Path | None], Sets]] = {
     "cifar10": load_cifar10,
     "cifar100": load_cifar100,
-    "procedural10": lambda _: procedural(10, train=160, test=100),
-    "procedural100": lambda _: procedural(100, train=200, test=100),
+    "procedural10": lambda _: procedural(10, train=80, test=60),
+    "procedural100": lambda _: procedural(100, train=100, test=60),
     "digits": lambda _: load_digits(),
 }
 """Training and test images by name; those that are files lie in a folder or are downloaded."""
 
 UNSEEN: dict[str, Callable[[Path | None], ImageSet]] = {
     "cifar10": lambda root: load_cifar100(root)[1],
-    "procedural10": lambda _: procedural(10, train=1, test=100, unseen=True)[1],
+    "procedural10": lambda _: procedural(10, train=1, test=60, unseen=True)[1],
 }
 """Pictures of classes that a training on the named set has not seen."""
 
