@@ -39,6 +39,17 @@ NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
 }
 """Plain networks by name; filters zero means their usual number."""
 AT_ONCE = 500  # test pictures
+MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # numbers of tasks at which costs are read
+
+
+def method(name: str, **fields: Any) -> Method:
+    """A method by name, with other settings than its usual ones.
+
+    Example:
+        >>> method("ewc", strength=10.0)
+        EWC(strength=10.0, rows=500, labels='sampled')
+    """
+    return method_from({"name": name, **fields})
 
 
 @dataclass(frozen=True)
@@ -218,26 +229,41 @@ def _network(settings: Settings, device: torch.device) -> Network:
 def report(course: Course) -> dict[str, Any]:
     """All numbers of a course."""
     column = {name: [line[name] for line in course.diary] for name in course.diary[0]}
+    kept = [p + r for p, r in zip(column["parameters"], column["remembered"], strict=True)]
     learnt = [row[-1] for row in course.matrix]
     found: dict[str, Any] = {
         "tasks": len(course.matrix),
         "epochs": course.settings.epochs,
-        "task_accuracy": learnt,
-        "train_accuracy": column["train_accuracy"],
+        "task_accuracy": [round(accuracy, 5) for accuracy in learnt],
+        "train_accuracy": [round(accuracy, 5) for accuracy in column["train_accuracy"]],
         "average_accuracy": sum(learnt) / len(learnt),
         "training_seconds": sum(column["seconds"]),
         "processor_seconds": sum(column["processor_seconds"]),
         "operations": sum(column["operations"]),
         "parameters": column["parameters"][-1],
-        "numbers_kept": column["parameters"][-1] + column["remembered"][-1],
-        "task_seconds": column["seconds"],
-        "task_processor_seconds": column["processor_seconds"],
-        "task_operations": column["operations"],
-        "task_numbers_kept": [p + r for p, r in zip(column["parameters"], column["remembered"], strict=True)],
+        "numbers_kept": kept[-1],
+        **_growth(column, kept),
     }
     if course.device.type == "cuda":
         found["peak_memory"] = torch.cuda.max_memory_allocated(course.device)
     return {**found, **_remembered(course)} if course.settings.ask == "all" else found
+
+
+def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, list[float]]:
+    """What a task costs against the number of tasks: means since the mark before, and what is kept at it."""
+    marks = [mark for mark in MARKS if mark < len(kept)] + [len(kept)]
+    spans = [slice(low, high) for low, high in zip([0, *marks[:-1]], marks, strict=True)]
+
+    def means(name: str) -> list[float]:
+        return [sum(column[name][span]) / len(column[name][span]) for span in spans]
+
+    return {
+        "growth_tasks": [float(mark) for mark in marks],
+        "growth_seconds": means("seconds"),
+        "growth_processor_seconds": means("processor_seconds"),
+        "growth_operations": means("operations"),
+        "growth_numbers_kept": [kept[mark - 1] for mark in marks],
+    }
 
 
 def _remembered(course: Course) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from batchensemble.lab.data import ImageSet, Task, data_root, draw_crops, split_classes
+from batchensemble.lab.data import ImageSet, Task, data_root, draw_crops, procedural, split_classes
 from batchensemble.lab.data.image_folder import ImageFolder, class_names
 from batchensemble.lab.studies.images import View, load_images
 from batchensemble.lab.training.batches import seed_of
@@ -136,13 +136,17 @@ FOLDERS = {
 """Folders of training and test pictures below the data's, and their size; nothing of this is downloaded."""
 
 
+FIGURES = "figures"
+"""Procedural pictures, ten of every one of a hundred classes: enough for a quick look."""
+
+
 def open_stream(
     data: str, classes: int, *, share: float = 1.0, seed: int = 0, pad: int = 4, root: Path | None = None
 ) -> Stream:
     """A stream by the name of its data.
 
     Args:
-        data: `imagenet` or `tiny-imagenet` in folders, or a name that `load_images` knows.
+        data: `imagenet` or `tiny-imagenet` in folders, `figures`, or a name that `load_images` knows.
         classes: of a task; must divide those of the data.
         share: of the training pictures that is used.
         seed: of the dealing.
@@ -152,7 +156,7 @@ def open_stream(
     if data in FOLDERS:
         train, test, size = FOLDERS[data]
         return FolderStream(data_root(root) / train, data_root(root) / test, classes, seed, size)
-    everything, asked = load_images(data, root)
+    everything, asked = procedural(100, train=1000, test=500) if data == FIGURES else load_images(data, root)
     if everything.classes % classes:
         raise ValueError(f"classes must divide the {everything.classes} of {data}, got {classes}")
     shown = everything if share == 1 else everything.subset(share)

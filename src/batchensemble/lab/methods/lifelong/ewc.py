@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from .finetune import OneNetwork
-from .lesson import Lesson
+from .lesson import Lesson, statistics
 from .method import Network
 from .trunk import Trunk
 
@@ -87,8 +87,8 @@ class Consolidated(OneNetwork):
         self.pull = [p + f * w for p, f, w in zip(self.pull or zeros, fresh, weights, strict=True)]
 
     def numbers_remembered(self) -> int:
-        """Two for every weight of the network."""
-        return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull))
+        """Two for every weight of the network, and the norms' statistics."""
+        return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull)) + statistics(self)
 
 
 def fisher(trunk: Trunk, head: nn.Linear, images: Tensor, labels: Tensor) -> list[Tensor]:

@@ -112,3 +112,13 @@ def new_head(features: int, classes: int, seed: int) -> nn.Linear:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Linear(features, classes)
+
+
+def statistics(module: nn.Module) -> int:
+    """Numbers that a module keeps and does not train: running means and variances.
+
+    Example:
+        >>> statistics(nn.BatchNorm2d(4))
+        8
+    """
+    return sum(buffer.numel() for buffer in module.buffers() if buffer.is_floating_point())

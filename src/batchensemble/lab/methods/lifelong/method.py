@@ -26,11 +26,11 @@ class Student(Protocol):
         ...
 
     def parameters_kept(self) -> int:
-        """Numbers that are needed to answer for every task learnt so far."""
+        """Parameters that are needed to answer for every task learnt so far."""
         ...
 
     def numbers_remembered(self) -> int:
-        """Numbers that are kept besides, only to learn further tasks."""
+        """Numbers that are kept besides: norms' statistics, and whatever is needed to learn further tasks."""
         ...
 
 
