@@ -372,6 +372,41 @@ def test_extracts_are_networks_of_their_own() -> None:
     assert torch.equal(model(rows()), before)
 
 
+# ---- networks that work in place -------------------------------------------------------------------------------------
+
+
+class InPlace(nn.Module):
+    """Layers without bias whose answers are changed in place: by a ReLU, by a residual."""
+
+    def __init__(self, inplace: bool, kind: type[nn.Module], **options: Any) -> None:
+        super().__init__()
+        self.first, self.second = kind(4, 4, bias=False, **options), kind(4, 4, bias=False, **options)
+        self.relu, self.inplace = nn.ReLU(inplace), inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.relu(self.first(x))
+        y = self.second(x)
+        if self.inplace:
+            y += x
+            return y
+        return y + x
+
+
+@pytest.mark.parametrize("n", [2 * M, N])
+@pytest.mark.parametrize("size", [2, 16])  # few positions, and many: another plan
+@pytest.mark.parametrize("kind", [nn.Conv2d, nn.ConvTranspose2d, nn.Linear])
+def test_work_in_place(kind: type[nn.Module], size: int, n: int) -> None:
+    options = {} if kind is nn.Linear else {"kernel_size": 1}
+    shape = (n, size * size, 4) if kind is nn.Linear else (n, 4, size, size)
+    both = [ensemble(InPlace(inplace, kind, **options), combine="mean").train() for inplace in (True, False)]
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    for model in both:
+        for answer in (model(x), model(x, member=1), model.members(x)):
+            answer.square().mean().backward()
+    for ours, theirs in zip(both[0].parameters(), both[1].parameters(), strict=True):
+        close(ours.grad, theirs.grad)
+
+
 # ---- a thousand members ----------------------------------------------------------------------------------------------
 
 

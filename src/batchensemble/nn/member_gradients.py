@@ -39,7 +39,9 @@ class ScaledConvolution(torch.autograd.Function):
         """One convolution for all members."""
         rows = Rows(len(r), None)
         y = _convolution(rows.affine(x, _nonzero(r), at=1), weight, stride, padding, dilation, groups)
-        return rows.affine(y, _nonzero(s), at=1)
+        # row by row, so that y is a tensor of its own: torch forbids changing a view in place (ReLU, +=) behind this
+        ids = torch.arange(len(s), device=s.device).unsqueeze(1).expand(-1, len(y) // len(s)).reshape(-1)
+        return Rows(len(s), ids).affine(y, _nonzero(s), at=1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
