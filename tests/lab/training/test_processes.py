@@ -47,9 +47,7 @@ def train(case, fabric, folder):
     if fabric.world_size > 1:
         model = synchronised_(model, fabric.device)
     streams = method.streams(0)
-    batches = ImageBatches(
-        data, View.of(data, pad=4), streams, 16, fabric.global_rank, fabric.world_size, own_members
-    )
+    batches = ImageBatches(data, View.of(data, pad=4), streams, 16, fabric.global_rank, fabric.world_size, own_members)
     loss = partial(method.loss, weight_decay=1e-3)
     training = Training(model, loss, batches, sgd(method.groups(model, 0.05, 1e-3), fabric.device), cosine, 2)
     log = fit(training, Workplace(fabric, folder))
@@ -74,7 +72,11 @@ def two_processes(tmp_path_factory):
     script.write_text(code + f"test_processes.main(pathlib.Path({str(folder)!r}))")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     done = subprocess.run(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
+        command,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error::FutureWarning"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return folder

@@ -1,15 +1,20 @@
 """Which devices train together, and in which precision: Lightning Fabric, started once per process."""
 
 import os
+from inspect import signature
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Precision = Literal["fp64", "fp32", "bf16"]
 _NAMES = {"fp64": "64-true", "fp32": "32-true", "bf16": "bf16-mixed"}
+# The statistics of norms are kept equal by those who train, see synchronise.py; the option has a new name since 2.13.
+_SYNC = "forward_sync_buffers"
+_OWN_BUFFERS = {_SYNC if _SYNC in signature(DistributedDataParallel).parameters else "broadcast_buffers": False}
 
 
 def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = "fp32") -> "Fabric":
@@ -37,8 +42,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
         accelerator=kind,
         devices=local,
         num_nodes=machines,
-        # statistics of norms are kept equal by those who train, see synchronise.py
-        strategy=DDPStrategy(broadcast_buffers=False) if local * machines > 1 else "auto",
+        strategy=DDPStrategy(**_OWN_BUFFERS) if local * machines > 1 else "auto",
         precision=_NAMES[precision],
     )
     fabric.launch()

@@ -1,12 +1,11 @@
 """Batch norm over the rows of all processes, so that several train as one."""
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 
 
 def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
@@ -67,9 +66,22 @@ class _SyncedOnCPU(nn.BatchNorm1d):
         cast(Tensor, self.running_var).lerp_(variance, momentum)
 
 
+class _Sum(torch.autograd.Function):
+    """The sum over all processes; its gradient is the sum of their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        summed = values.clone()
+        dist.all_reduce(summed)
+        return summed
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return _Sum.forward(ctx, gradients[0].contiguous())
+
+
 def _summed(values: Tensor) -> Tensor:
-    """The sum over all processes; gradients are summed back."""
-    return cast(Tensor, all_reduce(values))
+    return cast(Tensor, _Sum.apply(values))  # type: ignore[no-untyped-call]
 
 
 def _as_channels(values: Tensor, like: Tensor) -> Tensor:
