@@ -1,0 +1,103 @@
+"""The command line: what it says, and what it says when something is wrong."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from batchensemble import cli
+from batchensemble.lab.experiments import EXPERIMENTS, Experiment, Grid, Row
+from batchensemble.lab.files import locked
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.report.views import comparison
+from batchensemble.lab.store import Store
+from batchensemble.lab.studies.study import Study
+
+
+def count(run, context):
+    if run.settings["to"] < 0:
+        raise OSError(28, "the disk is full")
+    return Record(run, {"accuracy": run.settings["to"] / 10}, Provenance.now(), {})
+
+
+STUDY = Study("counting", count)
+COUNTING = Experiment(
+    "counting", "Table of numbers", "It counts.", STUDY,
+    {"smoke": Grid((Row({"method": "up"}, {"to": 3}), Row({"method": "far"}, {"to": 9})))},
+    show=(comparison("accuracy", title="Accuracy of counting"),),
+)  # fmt: skip
+FAILING = Experiment("failing", "Table", "It fails.", STUDY, {"smoke": Grid((Row({"method": "down"}, {"to": -1}),))})
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "EXPERIMENTS", {"counting": COUNTING, "failing": FAILING})
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(cli.app, arguments)
+
+
+def test_list_shows_every_experiment_and_what_is_done():
+    shown = CliRunner().invoke(cli.app, ["list", "--results", "nowhere"]).output
+    assert all(name in shown for name in EXPERIMENTS)
+
+
+def test_run_records_and_prints_the_table(run, tmp_path):
+    done = run("run", "counting")
+    assert done.exit_code == 0, done.output
+    assert "Accuracy of counting" in done.output
+    assert "90.00" in done.output
+    assert len(list(Store(tmp_path / "results").all())) == 2
+    assert "2/2" in run("list").output
+
+
+def test_what_is_recorded_is_not_run_again(run, tmp_path):
+    run("run", "counting")
+    file = Store(tmp_path / "results").path(Run("counting", {"to": 3}, "smoke"))
+    content = json.loads(file.read_text())
+    content["metrics"]["accuracy"] = 0.1234
+    file.write_text(json.dumps(content))
+    assert "12.34" in run("run", "counting").output
+
+
+def test_only_some_rows_and_other_seeds(run, tmp_path):
+    assert run("run", "counting", "--only", "far", "--seeds", "4,5").exit_code == 0
+    assert [record.run.seed for record in Store(tmp_path / "results").all()] in ([4, 5], [5, 4])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("run", "countin"), 2, "did you mean counting?"),
+        (("run", "zebra"), 2, "there are counting, failing"),
+        (("run", "counting", "--data", "nowhere"), 2, "nowhere is not a folder"),
+        (("run", "counting", "--seeds", "one"), 2, "expected numbers as 0,1,2"),
+        (("run", "counting", "--scale", "huge"), 2, "huge"),
+        (("run", "counting", "--scale", "paper"), 1, "counting has the scales smoke; got 'paper'"),
+        (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far, up"),
+        (("run", "failing"), 1, "the disk is full"),
+        (("data", "mnist"), 1, "data must be one of cifar10"),
+    ],
+)
+def test_what_is_wrong_is_said(run, arguments, code, message):
+    done = run(*arguments)
+    assert done.exit_code == code
+    assert message in " ".join(done.output.replace("│", " ").split())
+    assert "Traceback" not in done.output
+
+
+def test_two_processes_at_one_run(run, tmp_path):
+    busy = Store(tmp_path / "results").path(Run("counting", {"to": 3}, "smoke"))
+    with locked(busy):
+        done = run("run", "counting")
+    assert done.exit_code == 1
+    assert "another process is working on" in done.output
+
+
+def test_a_damaged_record_is_named(run, tmp_path):
+    run("run", "counting")
+    file = Store(tmp_path / "results").path(Run("counting", {"to": 9}, "smoke"))
+    file.write_text("{")
+    done = run("run", "counting")
+    assert done.exit_code == 1
+    assert file.name in done.output.replace("\n", "")
