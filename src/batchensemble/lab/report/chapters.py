@@ -77,6 +77,11 @@ class Section:
         """Of all its runs."""
         return self.evidence.scale
 
+    @property
+    def measured(self) -> bool:
+        """Whether any of the claims could be held against numbers."""
+        return self.count(Verdict.OPEN) < len(self.checks)
+
     def count(self, verdict: Verdict) -> int:
         """How many claims came out so."""
         return sum(check.verdict is verdict for check in self.checks)

@@ -109,7 +109,7 @@ class Table:
 
 def _both(cell: Cell, quantity: Quantity) -> str:
     ours, paper = cell.ours_text(quantity), cell.paper_text(quantity)
-    return f"{ours} (paper {paper})".strip() if paper else ours
+    return f"{ours} (paper {paper})" if ours and paper else ours or paper
 
 
 def _csv_numbers(cell: Cell, quantity: Quantity) -> tuple[str, str, str, str]:

@@ -40,10 +40,8 @@ def test_verdicts(view, verdict) -> None:
 
 def test_the_numbers_are_in_the_words() -> None:
     found = higher("accuracy", A, B, "A beats B.")(measured(A=[0.95, 0.95], B=[0.92, 0.92]))
-    assert (
-        found.markdown()
-        == "- **holds**: A beats B. A 95.00 ± 0.00 % (n = 2) against B 92.00 ± 0.00 % (n = 2): +3.00 points."
-    )
+    words = "A: 95.00 ± 0.00 % (n = 2); B: 92.00 ± 0.00 % (n = 2); +3.00 points."
+    assert found.markdown() == f"- **holds**: A beats B. {words}"
     assert "1.03 times" in ratio("accuracy", A, B, ".")(measured(A=[0.95], B=[0.92])).words
 
 

@@ -139,6 +139,13 @@ def test_telling_pictures_are_those_the_single_network_gets_wrong_surest_first(p
     assert sureness[:4] == sorted(sureness[:4], reverse=True)
 
 
+def test_a_picture_that_is_drawn_and_telling_is_shown_once(pictures_evidence) -> None:
+    (first, *_) = pictures_evidence.results
+    twice = {**first.record.arrays, "rows": np.where(np.arange(12) == 11, 10, np.arange(12))}
+    canvas = canvas_of(prediction_maps("telling")(evidence([place({}, first.labels, arrays=twice)])))
+    assert len([panel for panel in canvas.axes if panel.get_xticks().size == 10]) == 3
+
+
 def test_of_many_classes_the_right_one_is_always_shown(rng) -> None:
     logits = rng.standard_normal((4, 1, 100))
     logits[..., 7] = -9
@@ -258,8 +265,9 @@ def test_predictions_over_ten_and_a_hundred_classes_get_diagrams_of_their_own(rn
         )
         for classes in (10, 100)
     ]
-    titles = [panel.get_title() for panel in canvas_of(reliability_diagrams()(evidence(places))).axes[:2]]
-    assert [title.splitlines()[0] for title in titles] == ["Single, 10 classes", "Single, 100 classes"]
+    axes = canvas_of(reliability_diagrams()(evidence(places))).axes
+    titles = [panel.get_title().splitlines()[0] for panel in axes if panel.get_title()]
+    assert titles == ["Single, 10 classes", "Single, 100 classes"]
 
 
 def test_points_of_different_data_are_refused(diversity_evidence) -> None:

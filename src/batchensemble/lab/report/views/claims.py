@@ -87,7 +87,7 @@ def _compare(
         if ours is None or theirs is None:
             absent = _name(this) if ours is None else _name(other)
             return Check(claim, Verdict.OPEN, f"No {shown.name} of {absent}.")
-        words = f"{_said(shown, this, ours)} against {_said(shown, other, theirs)}"
+        words = f"{_said(shown, this, ours)}; {_said(shown, other, theirs)}"
         pair = _Pair(shown, ours, theirs, words)
         return Check(claim, Verdict.of(holds(pair)), _conclusion(pair, as_ratio))
 
@@ -96,16 +96,16 @@ def _compare(
 
 def _conclusion(pair: _Pair, as_ratio: bool) -> str:
     if as_ratio and pair.other.mean:
-        return f"{pair.words}: {pair.this.mean / pair.other.mean:.2f} times."
+        return f"{pair.words}; {pair.this.mean / pair.other.mean:.2f} times as much."
     sign = "+" if pair.difference >= 0 else "-"
-    words = f"{pair.words}: {sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
+    words = f"{pair.words}; {sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
     if min(pair.this.count, pair.other.count) == 1:
-        return f"{words}; one seed, so the noise is unknown."
+        return f"{words} with one seed, so the noise is unknown."
     return f"{words}, which is within the noise of the seeds." if pair.within_noise else f"{words}."
 
 
 def _said(shown: Quantity, labels: Labels, summary: Summary) -> str:
-    return f"{_name(labels)} {shown.summary(summary)}{_unit(shown)} (n = {summary.count})"
+    return f"{_name(labels)}: {shown.summary(summary)}{_unit(shown)} (n = {summary.count})"
 
 
 def _unit(shown: Quantity, of_percent: str = "%") -> str:

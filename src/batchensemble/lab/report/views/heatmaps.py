@@ -1,5 +1,6 @@
 """Matrices as heat maps: the accuracy on every task after every task."""
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def heatmaps(
             axes = grid(canvas, len(drawn), across, sharex=True, sharey=True)
             for panel, (name, matrix) in zip(axes, drawn.items(), strict=True):
                 image = _panel(panel, matrix, float(every.min()), float(every.max()))
-                panel.set_title(name, fontsize=9)
+                panel.set_title(textwrap.fill(name, 26), fontsize=9)
             canvas.supxlabel(xlabel, fontsize=10)
             canvas.supylabel(ylabel, fontsize=10)
             bar = canvas.colorbar(image, ax=axes, label=shown.heading, shrink=0.8)

@@ -90,12 +90,10 @@ def _maps(record: Record, which: str, count: int) -> list[_Map]:
     members = _softmax(record.arrays["logits"])
     single, labels = _softmax(record.arrays["single"]), np.asarray(record.arrays["labels"])
     mean = members.mean(0)
-    wanted = np.ones(len(labels), dtype=bool)
+    order = _once(record, len(labels))
     if which == "telling":
-        wanted = (mean.argmax(-1) == labels) & (single.argmax(-1) != labels)
-    order = np.flatnonzero(wanted)
-    if which == "telling":
-        order = order[np.argsort(-single.max(-1)[order], kind="stable")]
+        tells = (mean.argmax(-1) == labels) & (single.argmax(-1) != labels)
+        order = sorted(filter(tells.__getitem__, order), key=lambda place: -single[place].max())
     names = record.metrics.get("class_names") or [str(number) for number in range(mean.shape[-1])]
     rows = ("mean", *(f"E{place}" for place in range(1, len(members) + 1)), "single")
     every = np.concatenate([mean[None], members, single[None]])  # (rows, N, classes)
@@ -103,6 +101,12 @@ def _maps(record: Record, which: str, count: int) -> list[_Map]:
         _map(np.asarray(record.arrays["pictures"][place]), every[:, place], rows, names, int(labels[place]))
         for place in order[:count]
     ]
+
+
+def _once(record: Record, count: int) -> list[int]:
+    """The places of pictures, each picture once: one may be both drawn by seed and telling."""
+    rows = record.arrays["rows"] if "rows" in record.arrays else np.arange(count)
+    return sorted(np.unique(rows, return_index=True)[1].tolist())
 
 
 def _map(picture: NDArray[Any], probs: NDArray[np.float64], rows: tuple[str, ...], names: Any, right: int) -> _Map:

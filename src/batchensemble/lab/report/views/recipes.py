@@ -104,8 +104,9 @@ def _rest(found: list[_Recipe], plane: NDArray[np.float64]) -> float:
 def _points(panel: "Axes", found: list[_Recipe]) -> None:
     for number, one in enumerate(found, start=1):
         colour, marker, size = (GREEN, "*", 420) if one.naive else (BLUE, "o", 150)
-        panel.scatter(one.disagreement, one.members, s=size, marker=marker, color=colour, edgecolor=GROUND, zorder=3)
-        text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "#fefefe", "zorder": 4}
+        above = 5 if one.naive else 3
+        panel.scatter(one.disagreement, one.members, s=size, marker=marker, c=colour, edgecolor=GROUND, zorder=above)
+        text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "#fefefe", "zorder": above + 1}
         panel.text(one.disagreement, one.members, str(number), fontweight="bold", **text)  # type: ignore[arg-type]
     panel.set(xlabel="disagreement between members (%)", ylabel="members' mean accuracy (%)")
     panel.margins(0.12)

@@ -1,5 +1,6 @@
 """Reliability diagrams: how often a prediction is right, by how sure it is."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH
+from batchensemble.lab.report.views.panels import rows_of
 from batchensemble.lab.report.views.view import View
 from batchensemble.metrics import Reliability, reliability
 
@@ -36,7 +38,8 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
         }
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        across, down = min(4, len(drawn)), -(-len(drawn) // 4)
+        across = min(len(drawn), len(evidence.labels(rows)), 5)
+        down = rows_of(len(drawn), across)
 
         def draw(canvas: "Canvas") -> None:
             axes = canvas.subplots(
@@ -45,7 +48,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
             for place, (headline, diagram) in enumerate(drawn.items()):
                 row, column = divmod(place, across)
                 _panel(axes[2 * row, column], axes[2 * row + 1, column], diagram)
-                axes[2 * row, column].set_title(headline, fontsize=9)
+                axes[2 * row, column].set_title(headline, fontsize=8.5)
             for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
                 panel.set_axis_off()
             for row in range(down):
@@ -54,7 +57,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
             canvas.supxlabel("confidence", fontsize=10)
 
         alt = f"Reliability diagrams of {', '.join(evidence.kinds(rows))}."
-        size = (WIDTH * 1.2, 0.5 + 2.8 * down)
+        size = (WIDTH * 1.2, 0.5 + 3.0 * down)
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
@@ -90,6 +93,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
 
 
 def _headline(name: str, part: Evidence) -> str:
-    """The method's name, and below it its ECE."""
+    """A name, and below it its ECE."""
     ece = part.summary("ece")
-    return f"{name}\nECE {quantity('ece').summary(ece)} %" if ece else name
+    wrapped = textwrap.fill(name, 20)
+    return f"{wrapped}\nECE {quantity('ece').summary(ece)} %" if ece else wrapped

@@ -7,7 +7,7 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
-from batchensemble.lab.report.style import GROUND, INK, WIDTH, colours
+from batchensemble.lab.report.style import INK, WIDTH, colours
 from batchensemble.lab.report.views.panels import grid, legend
 from batchensemble.lab.report.views.view import View
 
@@ -96,7 +96,7 @@ def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
             showfliers=False,
             label=method,
             boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
-            medianprops={"color": GROUND, "linewidth": 1.4},
+            medianprops={"color": INK, "linewidth": 1.4},
             whiskerprops={"color": colour},
             capprops={"color": colour},
         )
