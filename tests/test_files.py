@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,33 @@ def test_another_members_nan_is_not_mine(path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing to write"):
         ensemble().save(tmp_path / "missing" / "e.safetensors")
+
+
+def test_a_file_is_as_readable_as_any_other(path: Path) -> None:
+    path.with_name("other").touch()
+    ensemble().save(path)
+    assert path.stat().st_mode == path.with_name("other").stat().st_mode
+
+
+def test_threads_may_write_the_same_file(path: Path) -> None:
+    failures: list[Exception] = []
+    model = ensemble()
+
+    def work() -> None:
+        for _ in range(10):
+            try:
+                model.save(path)
+                be.load(path, mlp())
+            except Exception as error:  # a thread's error would pass unseen
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert list(path.parent.iterdir()) == [path]
 
 
 SAVES_FOR_EVER = """

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,12 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
     metadata = {_KEY: json.dumps({"format": FORMAT, "kind": kind, **header})}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
+        beside.touch()
+        mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read
         save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, beside, metadata)
+        beside.chmod(mode)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
