@@ -1,0 +1,112 @@
+"""The classification study, on digits: what is recorded is what the predictions say."""
+
+import errno
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+
+from batchensemble.lab.data import load_digits
+from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Naive, Single
+from batchensemble.lab.records import Run
+from batchensemble.lab.store import Store
+from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
+from batchensemble.lab.studies.perform import perform
+from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.study import Context
+
+DIGITS = Recipe(data="digits", depth=8, width=1, epochs=2, batch=64, pad=0, precision="fp32")
+FIGURES = Recipe(data="procedural10", depth=8, width=1, epochs=1, batch=8, precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    return Context(work=tmp_path_factory.mktemp("work"), device="cpu")
+
+
+def record_of(context, recipe, seed=0, **test):
+    run = Run("classification", Settings(recipe, **test).settings(), "smoke", seed)
+    return CLASSIFICATION.run(run, context)
+
+
+def trainings(context):
+    return {folder.name for folder in (context.work / "weights").iterdir() if folder.name != ".locks"}
+
+
+def test_numbers_are_those_of_the_kept_predictions(context):
+    record = record_of(context, replace(DIGITS, method=BatchEnsemble(2)))
+    logits = record.arrays["logits"].astype(np.float64)
+    probs = np.exp(logits - logits.max(-1, keepdims=True))
+    mean = (probs / probs.sum(-1, keepdims=True)).mean(0)
+    labels, found = record.arrays["labels"], record.metrics
+    assert logits.shape == (2, len(labels), 10)
+    assert (labels == load_digits()[1].labels.numpy()).all()
+    assert found["accuracy"] == pytest.approx(accuracy_score(labels, mean.argmax(-1)), abs=0.003)
+    assert found["nll"] == pytest.approx(log_loss(labels, mean), rel=1e-2)
+    assert found["accuracy"] > 0.5
+    assert found["passes"] == 2
+    assert len(found["log"]) == 1
+    assert found["epochs"] == len(found["log"][0]) == 2
+    assert found["training_seconds"] > 0
+
+
+def test_a_naive_ensemble_is_made_of_the_single_networks_of_others(context):
+    naive = record_of(context, replace(DIGITS, method=Naive(2)), seed=1)
+    before = trainings(context)
+    singles = [record_of(context, replace(DIGITS, method=Single()), seed=seed) for seed in (2, 3)]
+    assert trainings(context) == before
+    logits = np.concatenate([single.arrays["logits"] for single in singles])
+    np.testing.assert_array_equal(naive.arrays["logits"], logits)
+    assert naive.metrics["parameters"] == 2 * singles[0].metrics["parameters"]
+    assert naive.metrics["member_accuracy"] == pytest.approx([single.metrics["accuracy"] for single in singles])
+
+
+def test_samples_share_a_training_and_are_drawn_by_seed(context):
+    recipe = replace(DIGITS, method=Dropout(rate=0.5))
+    few = record_of(context, recipe, samples=2)
+    before = trainings(context)
+    many, again = (record_of(context, recipe, samples=5) for _ in range(2))
+    assert trainings(context) == before
+    assert (few.metrics["passes"], many.metrics["passes"]) == (2, 5)
+    np.testing.assert_array_equal(many.arrays["logits"], again.arrays["logits"])
+    assert few.metrics["disagreement"] > 0
+
+
+def test_corruption_unseen_classes_and_pictures_from_one_training(context):
+    recipe = replace(FIGURES, method=BatchEnsemble(2))
+    shifted = record_of(context, recipe, test="corruptions", corruptions=("contrast",), rows=10).metrics["shift"]
+    before = trainings(context)
+    assert [(row["corruption"], row["severity"]) for row in shifted] == [
+        ("none", 0), *(("contrast", severity) for severity in range(1, 6))
+    ]  # fmt: skip
+    unseen = record_of(context, recipe, test="unseen")
+    known, unknown = unseen.arrays["entropy_known"], unseen.arrays["entropy_unknown"]
+    truth = np.r_[np.zeros(len(known)), np.ones(len(unknown))]
+    assert unseen.metrics["auroc"] == pytest.approx(roc_auc_score(truth, np.r_[known, unknown]), abs=0.01)
+    assert trainings(context) == before
+
+    maps = record_of(context, recipe, test="pictures", against=FIGURES)
+    shown = len(maps.arrays["rows"])
+    assert maps.arrays["pictures"].shape == (shown, 3, 32, 32)
+    assert maps.arrays["logits"].shape == (2, shown, 10)
+    assert maps.arrays["single"].shape == (shown, 10)
+    telling = maps.arrays["single"].argmax(-1) != maps.arrays["labels"]
+    assert telling[12:].all()
+
+
+def test_a_disk_that_fills_up_while_training_loses_nothing(tmp_path, monkeypatch):
+    """The run fails with a word about the disk, and the next one goes on from the last whole checkpoint."""
+    context, store = Context(work=tmp_path / "work", device="cpu"), Store(tmp_path / "results")
+    run = Run("classification", Settings(replace(DIGITS, epochs=3)).settings(), "smoke")
+
+    def fill(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("torch.save", fill)
+        with pytest.raises(OSError, match="the disk is full"):
+            perform(CLASSIFICATION, run, store, context)
+    assert not store.has(run)
+    assert perform(CLASSIFICATION, run, store, context).metrics["accuracy"] > 0.5
+    assert not list(tmp_path.rglob("*.part"))

@@ -1,0 +1,25 @@
+"""The cost study: parameters are exact, relative numbers are relative."""
+
+from functools import partial
+
+import pytest
+
+from batchensemble.lab.methods.ensembles import BatchEnsemble
+from batchensemble.lab.models import resnet
+from batchensemble.lab.records import Run
+from batchensemble.lab.studies.cost import COST, KINDS, Settings
+from batchensemble.lab.studies.study import Context
+
+
+def test_cost_of_every_kind_and_size():
+    settings = Settings(members=(1, 3), batch=2, repeats=1, depth=8, width=1, precision="fp32")
+    found = COST.run(Run("cost", settings, "smoke"), Context(device="cpu")).metrics
+    rows = {(row["kind"], row["members"]): row for row in found["cost"]}
+    assert set(rows) == {(kind, members) for kind in KINDS for members in (1, 3)}
+    single = found["single"]["parameters"]
+    assert rows["Naive, at once", 3]["parameters"] == rows["Naive, one by one", 3]["parameters"] == 3 * single
+    ours = BatchEnsemble(3).build(partial(resnet, 8, 1, 10), 0)
+    assert rows["BatchEnsemble", 3]["parameters"] == sum(p.numel() for p in ours.parameters())
+    for row in rows.values():
+        assert row["relative_parameters"] == pytest.approx(row["parameters"] / single)
+        assert row["relative_seconds"] == pytest.approx(row["seconds"] / found["single"]["seconds"])
