@@ -1,6 +1,6 @@
 """Ensembles that cost one network."""
 
-from batchensemble import metrics, nn
+from batchensemble import bandits, metrics, nn
 from batchensemble.convert import convert, load
 from batchensemble.diagnose import Diagnosis, diagnose
 from batchensemble.ensemble import Ensemble
@@ -17,6 +17,7 @@ __all__ = [
     "Prediction",
     "Summary",
     "VerificationError",
+    "bandits",
     "convert",
     "diagnose",
     "export_onnx",

@@ -1,0 +1,127 @@
+"""An append-only file of events: what was appended is on the disk, and a torn end is no event."""
+
+import os
+import struct
+import weakref
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nobody keeps a second process away
+    fcntl = None  # type: ignore[assignment]
+
+Event = dict[str, Tensor]
+"""Tensors by name, as one safetensors block."""
+
+_HEAD = struct.Struct("<III")  # length of the block, its checksum, and the checksum of these two
+_PAIR = struct.Struct("<II")
+
+
+class Journal:
+    """Events in a file, each behind a head with its length and checksum.
+
+    `append` returns when the event is on the disk. A process killed while appending leaves a torn end, which is cut off
+    when the file is opened again; damage anywhere else is an error.
+
+    Args:
+        path: the file; made if it is not there, and held for this process alone.
+
+    Example:
+        >>> import tempfile, torch
+        >>> path = Path(tempfile.mkdtemp(), "journal")
+        >>> with_event = Journal(path)
+        >>> with_event.append({"ids": torch.tensor([3])})
+        >>> with_event.close()
+        >>> [event["ids"].tolist() for event in Journal(path).events()]
+        [[3]]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        is_new = not path.exists()
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+        self._closing = weakref.finalize(self, os.close, self._file)  # a journal that nobody holds lets its file go
+        self._hold()
+        if is_new:
+            sync_folder(path.parent)
+        self._end = 0  # of the last whole event; known after the events are read
+        for _ in self.events():
+            pass
+        os.truncate(self._file, self._end)
+
+    def events(self) -> Iterator[Event]:
+        """All whole events from the first.
+
+        Raises:
+            ValueError: there is damage before the end.
+        """
+        data = self.path.read_bytes()
+        at = 0
+        while (block := self._block(data, at)) is not None:
+            yield safetensors.torch.load(block)
+            at += _HEAD.size + len(block)
+            self._end = at
+
+    def _block(self, data: bytes, at: int) -> bytes | None:
+        """The block whose head is at `at`, or `None` where the file ends, torn or not."""
+        head = data[at : at + _HEAD.size]
+        if len(head) < _HEAD.size or not any(data[at:]):  # a lost page at the end reads as zeros
+            return None
+        length, checksum, own = _HEAD.unpack(head)
+        if zlib.crc32(_PAIR.pack(length, checksum)) != own:
+            raise ValueError(f"{self.path} is damaged at byte {at}: the head of an event is not one")
+        block = data[at + _HEAD.size : at + _HEAD.size + length]
+        if len(block) < length:
+            return None
+        if zlib.crc32(block) != checksum:
+            if at + _HEAD.size + length == len(data):
+                return None
+            raise ValueError(f"{self.path} is damaged at byte {at}: an event is not what was written")
+        return block
+
+    def append(self, event: Event) -> None:
+        """Writes an event and waits until the disk has it; when that fails, the file is as it was before."""
+        block = safetensors.torch.save(event)
+        pair = _PAIR.pack(len(block), zlib.crc32(block))
+        try:
+            _write_all(self._file, pair + struct.pack("<I", zlib.crc32(pair)) + block)
+            os.fsync(self._file)
+        except OSError:
+            os.truncate(self._file, self._end)
+            raise
+        self._end += _HEAD.size + len(block)
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._closing()
+
+    def _hold(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise RuntimeError(f"another process, or another sampler of this one, writes to {self.path}") from None
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Brings the names in a folder to the disk."""
+    if os.name == "nt":  # where a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,142 @@
+"""How a sampler learns from what it has observed: always in the same way from the same seed."""
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble import files
+from batchensemble.bandits.ledger import Ledger
+from batchensemble.ensemble import Ensemble
+from batchensemble.optim import mean_loss, parameter_groups
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Predicted and observed rewards, `(N,)` each, to one number."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """When and how a sampler trains. Adam; every member sees every row of a minibatch.
+
+    Args:
+        every: train after so many rewards; 0 leaves it to calls of `train`.
+        steps: minibatches of one training.
+        batch: rows of a minibatch, drawn with replacement from the buffer.
+        lr: learning rate.
+        fast_lr_scale: learning rate of r and s relative to the rest.
+        weight_decay: of the shared weights.
+        clip: largest norm of a gradient.
+    """
+
+    every: int = 50
+    steps: int = 100
+    batch: int = 256
+    lr: float = 0.01
+    fast_lr_scale: float = 1.0
+    weight_decay: float = 0.0
+    clip: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.every < 0 or self.steps < 1 or self.batch < 1:
+            raise ValueError(f"expected every >= 0, steps >= 1 and batch >= 1, got {self}")
+
+
+class Trainer:
+    """The model with its optimiser.
+
+    Args:
+        model: what is trained, in place.
+        training: how.
+        loss: of predicted and observed rewards.
+    """
+
+    def __init__(self, model: Ensemble, training: Training, loss: Loss) -> None:
+        self.model, self.training, self.loss = model.eval(), training, loss
+        groups = parameter_groups(model, training.lr, training.weight_decay, training.fast_lr_scale)
+        self.optimizer = torch.optim.Adam(groups)
+
+    def train(self, ledger: Ledger, seed: int) -> bool:
+        """One training; `False`, and everything as before, where it ended in numbers that are not finite."""
+        before = copy.deepcopy((self.model.state_dict(), self.optimizer.state_dict()))
+        good = False
+        try:
+            self._steps(ledger, seed)
+            good = all(bool(tensor.isfinite().all()) for tensor in self.model.parameters())
+        finally:
+            if not good:
+                self.model.load_state_dict(before[0])
+                self.optimizer.load_state_dict(before[1])
+            self.model.eval()
+        return good
+
+    def _steps(self, ledger: Ledger, seed: int) -> None:
+        chance = torch.Generator().manual_seed(seed)
+        self.model.train()
+        with _seeded(seed, self.model.device):
+            for _ in range(self.training.steps):
+                self._step(ledger, chance)
+
+    def _step(self, ledger: Ledger, chance: torch.Generator) -> None:
+        places = torch.randint(len(ledger), (min(self.training.batch, len(ledger)),), generator=chance)
+        contexts, arms, rewards = (part.to(self.model.device) for part in ledger.rows(places))
+        outputs = self.model.members(contexts)  # (members, N, arms)
+        chosen = outputs.gather(2, arms.expand(len(outputs), -1)[..., None])[..., 0]
+        loss = mean_loss(self.loss, chosen, rewards.to(outputs.dtype))
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        self.optimizer.step()
+
+    def state(self) -> dict[str, Tensor]:
+        """Weights and the optimiser's memory, as tensors."""
+        weights = {f"model.{name}": tensor for name, tensor in files.distinct_state(self.model.net).items()}
+        memory = self.optimizer.state_dict()["state"]
+        return weights | {
+            f"optimizer.{number}.{name}": torch.as_tensor(value)
+            for number, parts in memory.items()
+            for name, value in parts.items()
+        }
+
+    def restore(self, path: Path, state: dict[str, Tensor]) -> None:
+        """Everything, from the tensors of a file; a file of another network is refused."""
+        weights = _under("model.", state)
+        expected = {name: tensor.shape for name, tensor in files.distinct_state(self.model.net).items()}
+        files.check_fit(path, weights, expected)
+        self.model.net.load_state_dict(weights, strict=False)  # tied tensors are there once
+        memory: dict[int, dict[str, Any]] = {}
+        for name, value in _under("optimizer.", state).items():
+            number, _, part = name.partition(".")
+            memory.setdefault(int(number), {})[part] = value.clone()
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """The network's own chance (dropout) from this seed; the user's random numbers go on as if nothing had been."""
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng([device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            torch.cuda.default_generators[device.index].manual_seed(seed)
+        yield
+
+
+def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+def seed_of(seed: int, purpose: str, number: int) -> int:
+    """The seed of one random act: it depends on nothing that happened before, so nothing must be remembered.
+
+    Example:
+        >>> seed_of(0, "training", 1) == seed_of(0, "training", 1) != seed_of(0, "training", 2)
+        True
+    """
+    digest = hashlib.sha256(f"{seed} {purpose} {number}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1

@@ -1,0 +1,300 @@
+"""Thompson sampling for services: decisions by id, rewards whenever they come, nothing lost in between."""
+
+import threading
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from batchensemble import files
+from batchensemble.bandits.journal import Event, Journal
+from batchensemble.bandits.learning import Loss, Trainer, Training, seed_of
+from batchensemble.bandits.ledger import Decisions, Ledger
+from batchensemble.bandits.weights import newest_weights, write_weights
+from batchensemble.convert import convert
+from batchensemble.ensemble import Ensemble
+from batchensemble.prediction import Prediction
+
+
+class ThompsonSampler:
+    """Decides by asking one member, drawn anew for every context, and learns from the rewards.
+
+    Members that agree exploit, members that differ explore: an arm is tried as often as members think it the best.
+
+    Args:
+        model_or_net: a network from contexts `(N, ...)` to what every arm gives, `(N, arms)`, which is copied and made
+            an ensemble; or an ensemble, which is taken as it is and trained in place.
+        members: of a plain network's ensemble; 8 by default.
+        training: when and how it learns.
+        loss: of predicted and observed rewards; `F.binary_cross_entropy_with_logits` for clicks.
+        first_pulls: pulls of every arm, in turn, before the network is asked.
+        buffer: how many observations it learns from, the latest; all by default.
+        folder: keeps everything there, so that a process killed at any moment loses nothing it had returned; what is
+            there already is read. Without one, `save` does it.
+        seed: of members' vectors, decisions and minibatches.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2))
+        >>> sampler = ThompsonSampler(net, members=4)
+        >>> made = sampler.act(torch.randn(5, 3))
+        >>> made.arms.shape, sampler.awaiting
+        (torch.Size([5]), 5)
+        >>> sampler.update(made.ids[:2], [1.0, 0.0])
+        >>> sampler.awaiting, sampler.observed
+        (3, 2)
+    """
+
+    def __init__(
+        self,
+        model_or_net: nn.Module,
+        members: int | None = None,
+        *,
+        training: Training | None = None,
+        loss: Loss = F.mse_loss,
+        first_pulls: int = 1,
+        buffer: int | None = None,
+        folder: str | Path | None = None,
+        seed: int = 0,
+    ) -> None:
+        if first_pulls < 0:
+            raise ValueError(f"first_pulls must not be negative, got {first_pulls}")
+        self.model = _ensemble(model_or_net, members, seed)
+        self.seed, self.first_pulls, self.trainings = seed, first_pulls, 0
+        self._trainer = Trainer(self.model, training or Training(), loss)
+        self._ledger = Ledger(buffer)
+        self._shape: tuple[int, ...] | None = None  # of a context, known since the first
+        self._lock = threading.RLock()
+        self._journal: Journal | None = None
+        if folder is not None:
+            self._open(Path(folder))
+
+    @property
+    def decided(self) -> int:
+        """Decisions ever made, and the id of the next."""
+        return self._ledger.decided
+
+    @property
+    def awaiting(self) -> int:
+        """Decisions without a reward."""
+        return len(self._ledger.awaiting)
+
+    @property
+    def observed(self) -> int:
+        """Rewards ever received."""
+        return self._ledger.observed
+
+    @torch.no_grad()
+    def act(self, contexts: Tensor | Sequence[Any]) -> Decisions:
+        """An arm for every context, each chosen by a member of its own.
+
+        Args:
+            contexts: `(N, ...)`, always of the same shape but for N.
+
+        Raises:
+            ValueError: contexts of another shape or not finite; nothing was decided then.
+        """
+        with self._lock:
+            x = self._contexts(contexts)
+            first, count = self._ledger.decided, len(x)
+            chance = torch.Generator().manual_seed(seed_of(self.seed, "decision", first))
+            members = torch.randint(len(self.model), (count,), generator=chance)
+            values = self._values(x, members)
+            ids, arms = torch.arange(first, first + count), values.argmax(1).cpu()
+            in_turn = ids < self.first_pulls * values.shape[1]
+            arms = torch.where(in_turn, ids % values.shape[1], arms)
+            self._happen({"first": torch.tensor(first), "contexts": x, "arms": arms, "members": members})
+            return Decisions(ids, arms, members)
+
+    def update(self, ids: Tensor | Sequence[int] | int, rewards: Tensor | Sequence[float] | float) -> None:
+        """Rewards of decisions, in any order, at any later time; trains when enough have come.
+
+        Args:
+            ids: of decisions that await their reward.
+            rewards: one each.
+
+        Raises:
+            ValueError: an id that no decision awaits, a reward that is not finite, other numbers of both; nothing was
+                learnt then.
+        """
+        with self._lock:
+            numbers = torch.as_tensor(ids).reshape(-1)
+            values = torch.as_tensor(rewards, dtype=torch.float32).reshape(-1)
+            if len(numbers) != len(values):
+                raise ValueError(f"expected a reward for each of {len(numbers)} ids, got {len(values)}")
+            if not values.isfinite().all():
+                raise ValueError(f"rewards must be finite, got {values[~values.isfinite()][0].item()}")
+            self._ledger.check_awaited(_integers(numbers))
+            if len(numbers):
+                self._happen({"ids": numbers.long(), "rewards": values})
+
+    def drop(self, ids: Tensor | Sequence[int] | int) -> None:
+        """Decisions whose reward will never come: they are forgotten."""
+        with self._lock:
+            numbers = torch.as_tensor(ids).reshape(-1)
+            self._ledger.check_awaited(_integers(numbers))
+            self._happen({"ids": numbers.long()})
+
+    def train(self) -> None:
+        """One training now, besides those that rewards bring about."""
+        with self._lock:
+            if not len(self._ledger):
+                raise ValueError("there is no reward yet to learn from")
+            self._train()
+
+    def predict(self, contexts: Tensor | Sequence[Any]) -> Prediction:
+        """What all members think of every arm: `mean` and `std` are `(N, arms)`."""
+        with self._lock:
+            return self.model.predict(self._contexts(contexts).to(self.model.device))
+
+    # ---- checking --------------------------------------------------------------------------------------------------
+
+    def _contexts(self, contexts: Tensor | Sequence[Any]) -> Tensor:
+        x = torch.as_tensor(contexts).detach().to("cpu", self.model.dtype, copy=True)  # the caller may reuse its own
+        if x.ndim < 2 or not x.numel():
+            raise ValueError(f"expected contexts of shape (N, ...), got {tuple(x.shape)}")
+        if self._shape is not None and tuple(x.shape[1:]) != self._shape:
+            raise ValueError(f"expected contexts of shape {('N', *self._shape)}, got {tuple(x.shape)}")
+        if not x.isfinite().all():
+            raise ValueError("contexts must be finite, but hold NaN or infinity")
+        return x
+
+    def _values(self, x: Tensor, members: Tensor) -> Tensor:
+        """The members' values `(N, arms)`; the first contexts show whether they fit the network."""
+        device = self.model.device
+        try:
+            values = self.model(x.to(device), member=members.to(device))
+        except RuntimeError as error:
+            if self._shape is not None:
+                raise
+            raise ValueError(f"the network does not take contexts of shape {tuple(x.shape)}: {error}") from error
+        if not isinstance(values, Tensor) or values.ndim != 2 or len(values) != len(x):
+            got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise ValueError(f"the network must give (N, arms) for {len(x)} contexts, got {got}")
+        if not values.isfinite().all():
+            raise ValueError("the network's values are not finite")
+        return values
+
+    # ---- events ----------------------------------------------------------------------------------------------------
+
+    def _happen(self, event: Event) -> None:
+        """An event: first on the disk, then in memory, so that what was returned was written."""
+        if self._journal is not None:
+            self._journal.append(event)
+        self._apply(event)
+
+    def _apply(self, event: Event, trained_at: int = 0) -> None:
+        """What follows from an event; a training that `trained_at` observations have behind them is not repeated."""
+        before = self._ledger.observed
+        self._ledger.apply(event)
+        if "contexts" in event:
+            self._shape = tuple(event["contexts"].shape[1:])
+        every, now = self._trainer.training.every, self._ledger.observed
+        if every and now // every > before // every and now > trained_at:
+            self._train()
+
+    def _train(self) -> None:
+        good = self._trainer.train(self._ledger, seed_of(self.seed, "training", self.trainings + 1))
+        self.trainings += 1
+        if not good:
+            warnings.warn(
+                f"training {self.trainings} diverged, and the weights of before were kept: lower lr", stacklevel=4
+            )
+        if self._journal is not None:
+            write_weights(self._journal.path.parent, self._trainer.state(), self.trainings, self.observed)
+
+    # ---- files -----------------------------------------------------------------------------------------------------
+
+    def _open(self, folder: Path) -> None:
+        """What is in the folder, or a beginning there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._journal = Journal(folder / "journal")
+        try:
+            self._continue(folder, self._journal)
+        except BaseException:
+            self.close()
+            raise
+
+    def _continue(self, folder: Path, journal: Journal) -> None:
+        found = newest_weights(folder)
+        trained_at = 0
+        if found is None:
+            write_weights(folder, self._trainer.state(), 0, 0)  # the network of a later start may begin differently
+        else:
+            self._trainer.restore(found.path, found.tensors)
+            self.trainings, trained_at = found.trainings, found.observed
+        for event in journal.events():
+            self._apply(event, trained_at)
+        if self.observed < trained_at:
+            raise ValueError(
+                f"{journal.path} is truncated: {folder} was trained on {trained_at} rewards, it holds {self.observed}"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the folder go; from now on nothing is kept there."""
+        with self._lock:
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
+
+    def save(self, path: str | Path) -> None:
+        """One file of everything: weights, optimiser, observations, decisions that await their rewards."""
+        with self._lock:
+            ledger = {f"ledger.{name}": tensor for name, tensor in self._ledger.state().items()}
+            header = {
+                "members": len(self.model),
+                "seed": self.seed,
+                "first_pulls": self.first_pulls,
+                "buffer": self._ledger.capacity,
+                "trainings": self.trainings,
+                "shape": self._shape,
+            }
+            files.write(path, "sampler", self._trainer.state() | ledger, header)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, model_or_net: nn.Module, *, training: Training | None = None, loss: Loss = F.mse_loss
+    ) -> Self:
+        """The sampler that `save` wrote.
+
+        Args:
+            path: its file.
+            model_or_net: a network or ensemble as the sampler was made of: its class and sizes count, not its weights.
+            training: when and how it learns from now on.
+            loss: of predicted and observed rewards.
+        """
+        tensors, header = files.read(path, "sampler")
+        members = None if isinstance(model_or_net, Ensemble) else header["members"]
+        settings = {name: header[name] for name in ("first_pulls", "buffer", "seed")}
+        sampler = cls(model_or_net, members, training=training, loss=loss, **settings)
+        ledger = {name.removeprefix("ledger."): t for name, t in tensors.items() if name.startswith("ledger.")}
+        rest = {name: tensor for name, tensor in tensors.items() if not name.startswith("ledger.")}
+        sampler._trainer.restore(Path(path), rest)
+        sampler._ledger.restore(ledger)
+        sampler.trainings = header["trainings"]
+        sampler._shape = None if header["shape"] is None else tuple(header["shape"])
+        return sampler
+
+
+def _ensemble(model_or_net: nn.Module, members: int | None, seed: int) -> Ensemble:
+    if isinstance(model_or_net, Ensemble):
+        if members not in (None, len(model_or_net)):
+            raise ValueError(f"the ensemble has {len(model_or_net)} members, not {members}")
+        return model_or_net
+    generator = torch.Generator().manual_seed(seed_of(seed, "members", 0))
+    return convert(model_or_net, 8 if members is None else members, combine="mean", generator=generator)
+
+
+def _integers(numbers: Tensor) -> list[int]:
+    if numbers.numel() and (numbers.is_floating_point() or numbers.dtype == torch.bool):
+        raise TypeError(f"ids must be integers, not {numbers.dtype}")
+    return [int(number) for number in numbers.tolist()]

@@ -1,0 +1,162 @@
+"""A folder brings everything back: after an end, a kill at any byte, a full disk; damage is named."""
+
+import errno
+import os
+
+import pytest
+import torch
+from test_bandits_sampler import QUICK, equal, filled, network, some, state
+
+from batchensemble.bandits import ThompsonSampler, Training, journal
+
+
+def reopened(folder, **options):
+    torch.manual_seed(123)  # a network that starts elsewhere
+    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    return ThompsonSampler(net, members=4, folder=folder, **{"training": QUICK, **options})
+
+
+def test_a_restart_goes_on_as_if_nothing_had_been(tmp_path):
+    whole = filled(rounds=6)
+    broken = filled(folder=tmp_path)
+    broken.close()
+    again = reopened(tmp_path)
+    assert equal(state(again), state(filled()))
+    for number in range(3, 6):
+        made = again.act(some(10, number))
+        again.update(made.ids[:8], made.arms[:8].float() + some(8, number)[:, 0])
+    assert equal(state(again), state(whole))
+
+
+def test_a_manual_training_is_kept(tmp_path):
+    sampler = filled(folder=tmp_path)
+    sampler.train()
+    expected = state(sampler)
+    sampler.close()
+    assert equal(state(reopened(tmp_path)), expected)
+
+
+def test_dropped_decisions_stay_dropped(tmp_path):
+    sampler = filled(folder=tmp_path)
+    sampler.drop([8])
+    sampler.close()
+    assert equal(state(reopened(tmp_path)), state(sampler))
+
+
+def test_only_the_newest_weights_stay(tmp_path):
+    filled(folder=tmp_path, rounds=6)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["journal", "weights-000000002.safetensors"]
+
+
+def test_a_training_that_the_kill_cut_off_is_made_up_for(tmp_path):
+    sampler = filled(folder=tmp_path, rounds=2)
+    expected = filled(rounds=3)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    made = sampler.act(some(10, 2))
+    sampler._train = killed
+    with pytest.raises(KeyboardInterrupt):
+        sampler.update(made.ids[:8], made.arms[:8].float() + some(8, 2)[:, 0])
+    sampler.close()
+    again = reopened(tmp_path)
+    assert expected.trainings == 1
+    assert equal(state(again), state(expected))
+    assert (tmp_path / "weights-000000001.safetensors").exists()
+
+
+def test_a_file_cut_at_any_byte_of_the_last_event_loses_that_event_alone(tmp_path):
+    sampler = filled(folder=tmp_path, rounds=1)
+    before, size = state(sampler), (tmp_path / "journal").stat().st_size
+    sampler.act(some(1))
+    sampler.close()
+    data = (tmp_path / "journal").read_bytes()
+    for end in range(size, len(data), 7):
+        (tmp_path / "journal").write_bytes(data[:end])
+        again = reopened(tmp_path)
+        assert equal(state(again), before), end
+        again.close()
+        assert (tmp_path / "journal").stat().st_size == size
+
+
+def test_a_lost_page_at_the_end_reads_as_zeros(tmp_path):
+    sampler = filled(folder=tmp_path, rounds=1)
+    before = state(sampler)
+    sampler.close()
+    with (tmp_path / "journal").open("ab") as file:
+        file.write(bytes(500))
+    assert equal(state(reopened(tmp_path)), before)
+
+
+@pytest.mark.parametrize("at", [2, 40, 200])
+def test_damage_in_the_middle_is_an_error(tmp_path, at):
+    filled(folder=tmp_path).close()
+    data = bytearray((tmp_path / "journal").read_bytes())
+    data[at] ^= 1
+    (tmp_path / "journal").write_bytes(data)
+    with pytest.raises(ValueError, match="damaged at byte 0"):
+        reopened(tmp_path)
+    data[at] ^= 1
+    (tmp_path / "journal").write_bytes(data)
+    reopened(tmp_path)  # the failed one held nothing
+
+
+def test_a_journal_that_lost_acknowledged_rewards_is_refused(tmp_path):
+    filled(folder=tmp_path, rounds=6).close()
+    size = (tmp_path / "journal").stat().st_size
+    os.truncate(tmp_path / "journal", size // 2)
+    with pytest.raises(ValueError, match=r"truncated: .* was trained on 40 rewards"):
+        reopened(tmp_path)
+
+
+def test_weights_that_the_power_cut_off_give_way_to_those_before(tmp_path):
+    sampler = filled(folder=tmp_path, rounds=6)
+    expected = state(sampler)
+    sampler.close()
+    (tmp_path / "weights-000000003.safetensors").write_bytes(b"half")
+    assert equal(state(reopened(tmp_path)), expected)
+
+
+def test_all_weights_damaged_is_an_error(tmp_path):
+    filled(folder=tmp_path, rounds=6).close()
+    (tmp_path / "weights-000000002.safetensors").write_bytes(b"half")
+    with pytest.raises(ValueError, match="damaged"):
+        reopened(tmp_path)
+
+
+def test_a_full_disk_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    sampler = filled(folder=tmp_path)
+    before, size = state(sampler), (tmp_path / "journal").stat().st_size
+    really = os.write
+
+    def full(file, data):
+        really(file, bytes(data)[:10])
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(journal.os, "write", full)
+    with pytest.raises(OSError, match="no space left"):
+        sampler.act(some(2))
+    monkeypatch.undo()
+    assert equal(state(sampler), before)
+    assert (tmp_path / "journal").stat().st_size == size
+    sampler.act(some(2))
+    expected = state(sampler)
+    sampler.close()
+    assert equal(state(reopened(tmp_path)), expected)
+
+
+def test_two_samplers_never_share_a_folder(tmp_path):
+    filled_one = filled(folder=tmp_path)
+    with pytest.raises(RuntimeError, match="another process"):
+        reopened(tmp_path)
+    filled_one.close()
+    reopened(tmp_path)
+
+
+def test_another_network_is_refused(tmp_path):
+    filled(folder=tmp_path).close()
+    with pytest.raises(ValueError, match="does not fit this network"):
+        ThompsonSampler(network(arms=5), members=4, folder=tmp_path)
+    with pytest.raises(ValueError, match="does not fit this network"):
+        ThompsonSampler(network(), members=3, folder=tmp_path, training=Training())
