@@ -86,9 +86,9 @@ def test_one_graph_in_evaluation(make: Any, batch: Any, options: dict[str, Any])
 
 
 @pytest.mark.usefixtures("_fresh")
-@pytest.mark.parametrize("n", [N, 2 * M])
-@every_case
-def test_one_graph_in_training(make: Any, batch: Any, options: dict[str, Any], n: int) -> None:
+@pytest.mark.parametrize(("name", "n"), [*((name, N) for name in CASES), ("linear", 2 * M), ("convolutions", 2 * M)])
+def test_one_graph_in_training(name: str, n: int) -> None:
+    make, batch, options = CASES[name]
     model, x = ensemble(make(), **options).train(), batch(n)
     twin = copy.deepcopy(model)
     compiled = torch.compile(twin, fullgraph=True, backend="aot_eager")

@@ -74,6 +74,15 @@ def test_training_and_evaluation_are_those_of_separate_norms(kind: str, options:
         close(answer[ids == i], separate[i].eval()(x[ids == i]))
 
 
+@pytest.mark.parametrize("owner", [None, torch.tensor([0, 1, 2])], ids=["blocks", "ids"])
+def test_a_single_value_has_no_variance_to_remember(owner: Any) -> None:
+    layer = norm("1d", {})
+    before = {name: tensor.clone() for name, tensor in layer.named_buffers()}
+    y = travel(Route(M, M, owner), layer, batch("1d", 0)[:M])
+    close(y, layer.bias)  # it is its own mean
+    assert all(torch.equal(tensor, before[name]) for name, tensor in layer.named_buffers())
+
+
 @every_owner
 def test_gradients_are_those_of_separate_norms(owner: Any) -> None:
     layer, ids, x = norm("2d", {}), ids_of(owner), batch("2d", 0).requires_grad_()

@@ -62,7 +62,8 @@ class GroupNorm(MemberNorm, nn.GroupNorm):
 class BatchNorm(MemberNorm):
     """What the batch norms share: every member normalises its own rows by their own statistics.
 
-    Statistics and affine are `(members, channels)`. A member without rows in the batch keeps its running ones.
+    Statistics and affine are `(members, channels)`. A member without rows in the batch keeps its running ones, and
+    so does one with a single value, of which torch's own norm refuses to take the variance.
     """
 
     stacked = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
@@ -97,7 +98,7 @@ class BatchNorm(MemberNorm):
         assert self.running_mean is not None  # for the type checker, here and below
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
-        seen = count > 0
+        seen = count > 1  # a single value has no variance to remember
         self.num_batches_tracked += seen
         batches = self.num_batches_tracked.clamp(min=1).to(self.running_mean.dtype)
         momentum = 1 / batches if self.momentum is None else torch.full_like(batches, self.momentum)
