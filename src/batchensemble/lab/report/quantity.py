@@ -107,7 +107,11 @@ _KNOWN = (
     Quantity("passes", "forward passes", digits=0, better="lower"),
     Quantity("epochs", "epochs", digits=0),
     Quantity("perplexity", "perplexity", digits=2, better="lower"),
+    Quantity("test_perplexity", "test perplexity", digits=2, better="lower"),
+    Quantity("validation_loss", "validation loss", digits=3, better="lower"),
     Quantity("bleu", "BLEU", digits=2, better="higher"),
+    Quantity("bleu_curve", "BLEU", digits=2, better="higher"),
+    Quantity("tokens_per_second", "target tokens per second", digits=0, better="higher"),
     Quantity("relative_regret", "regret, Uniform = 100", digits=2, better="lower"),
     Quantity("regret", "regret", better="lower"),
 )

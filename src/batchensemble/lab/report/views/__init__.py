@@ -13,6 +13,7 @@ from batchensemble.lab.report.views.maps import prediction_maps
 from batchensemble.lab.report.views.recipes import recipes
 from batchensemble.lab.report.views.reliability import reliability_diagrams
 from batchensemble.lab.report.views.severity import by_severity
+from batchensemble.lab.report.views.sooner import sooner
 from batchensemble.lab.report.views.view import View
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "ratio",
     "recipes",
     "reliability_diagrams",
+    "sooner",
     "training_curves",
 ]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Curves = Mapping[str, Curve]
 Lines = Sequence[Mapping[str, Any]]
 """A training's log: a mapping per epoch, as its JSON lines hold."""
+Series = tuple[Sequence[float], Sequence[float | None]]
+"""Places on the axis, and what was measured there."""
 
 
 def over_steps(
@@ -27,6 +29,7 @@ def over_steps(
     *,
     x: str | None = None,
     xlabel: str = "step",
+    aligned: bool = False,
     rows: str = "method",
     band: Band = "deviation",
     log: bool = False,
@@ -39,6 +42,8 @@ def over_steps(
         metric: a list of numbers, one per step; or a list of such lists, one per trial.
         x: another list, of the places on the axis; by default 1, 2, 3, ...
         xlabel: what the axis counts.
+        aligned: whether points are matched by their number and not by their place on the axis, of which the mean is
+            taken: seeds do not take exactly the same time.
         rows: the label that tells curves apart.
         band: one standard `deviation` or one standard `error` over seeds and trials.
         log: whether both axes are logarithmic.
@@ -49,7 +54,7 @@ def over_steps(
 
     def view(evidence: Evidence) -> Figure:
         parts = evidence.apart(rows).items()
-        found = {panel: (_curves(part, rows, shown.metric, x), shown) for panel, part in parts}
+        found = {panel: (_curves(part, rows, shown.metric, x, aligned), shown) for panel, part in parts}
         caption = f"{BANDS[band]} {circumstances(evidence)}"
         return _figure(found, (name, title or sentence([shown.name]), caption), xlabel=xlabel, band=band, log=log)
 
@@ -129,13 +134,20 @@ def _figure(
     return Figure(*words, alt, draw, (WIDTH, 0.7 + 2.6 * rows_of(len(drawn))))
 
 
-def _curves(part: Evidence, rows: str, metric: str, x: str | None) -> Curves:
+def _curves(part: Evidence, rows: str, metric: str, x: str | None, aligned: bool) -> Curves:
     """The curves that have points, by name."""
-    found = {name: Curve.over(_series(part.where(**{rows: name}), metric, x)) for name in part.labels(rows)}
+    series = {name: list(_series(part.where(**{rows: name}), metric, x)) for name in part.labels(rows)}
+    found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
 
-def _series(part: Evidence, metric: str, x: str | None) -> Iterator[tuple[Sequence[float], Sequence[float | None]]]:
+def _aligned(several: Sequence[Series]) -> list[Series]:
+    """Curves over the mean of their places, as far as the shortest goes."""
+    places = [sum(column) / len(several) for column in zip(*(x for x, _ in several), strict=False)]
+    return [(places, values[: len(places)]) for _, values in several]
+
+
+def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
     """Every seed's and every trial's curve."""
     for result, values in part.with_metric(metric):
         for series in values if values and isinstance(values[0], list) else [values]:

@@ -10,7 +10,7 @@ from batchensemble.lab.records import Record
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.style import INK, MUTED, RED
+from batchensemble.lab.report.style import GREY, MUTED, RED
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -149,6 +149,6 @@ def _frame(panel: "Axes", drawn: _Map) -> None:
     corner = (drawn.right - 0.5, -0.5)
     panel.add_patch(Rectangle(corner, 1, height, fill=False, edgecolor=RED, linewidth=1.4, clip_on=False))
     for line in (0.5, height - 1.5):
-        panel.axhline(line, color=INK, linewidth=0.8)
+        panel.axhline(line, color=GREY, linewidth=0.8)  # the map is light on dark pages too
     for spine in panel.spines.values():
         spine.set(visible=True, color=MUTED)
