@@ -30,7 +30,7 @@ LAB: dict[str, set[str]] = {
     "lab.training": {"lab.methods"},
     "lab.studies": {*PLAIN_LAB, "lab.methods", "lab.training"},
     "lab.report": {"lab.records"},
-    "lab.experiments": {"lab.studies", "lab.report", "lab.records"},
+    "lab.experiments": {"lab.studies", "lab.methods", "lab.report", "lab.records"},
 }
 FRONT_DOOR = "batchensemble"
 FOUNDATION = {FRONT_DOOR, "lab.files", *LIBRARY}  # what every room of the laboratory may stand on

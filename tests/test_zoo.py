@@ -214,7 +214,6 @@ def test_a_cut_through_a_residual_is_refused(name: str, cut: str, n: int) -> Non
         model.members(*args, **kwargs)
 
 
-@pytest.mark.xfail(reason="a tensor from before the fan-out is taken for one with members * N rows")
 @pytest.mark.parametrize("n", [TARGETS // M, 1])
 def test_what_the_trunk_answers_is_every_members_own(n: int) -> None:
     """Whisper answers with its encoder's states, too: six frames, as many as three members have rows."""
@@ -222,7 +221,6 @@ def test_what_the_trunk_answers_is_every_members_own(n: int) -> None:
     be.verify(model, *args, **kwargs)
 
 
-@pytest.mark.xfail(reason="a lone row travels as two through a late fan-out, and the trunk's tensors keep both")
 def test_the_trunk_answers_a_lone_row_with_one_row() -> None:
     case = ZOO["bert"]
     late, (args, kwargs) = ensemble(case, fan_out=case.cut), inputs(case, 1)

@@ -100,7 +100,7 @@ class Edge:
         return cls(axis, names, shared)
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
-        """N and its device: the rows of the first tensor argument."""
+        """N and its device: the rows of the first tensor argument in the signature."""
         for value in self._carriers(args, kwargs):
             for tensor in tensors(value):
                 if tensor.ndim > self.axis:
@@ -126,7 +126,7 @@ class Edge:
             return tuple(args), dict(kwargs)
         return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), rows, args, kwargs)
 
-    def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None) -> Any:
+    def unfold(self, tree: Any, members: int, rows: int, keep: int, trunk: bool = False) -> Any:
         """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
 
         Args:
@@ -134,16 +134,22 @@ class Edge:
             members: how many members answered.
             rows: how many rows each of them answered.
             keep: rows to keep of each member's (the first ones), where some were only there for safety.
+            trunk: whether tensors may come from before a fan-out, where all members have the same `rows` rows.
         """
 
-        def apply(tensor: Tensor) -> Tensor:
+        def explicit(tensor: Tensor) -> tuple[Tensor, int | None]:
+            if trunk and members > 1 and tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
+                return tensor.expand(members, *tensor.shape), self.axis
             axis = self._axis_of_rows(tensor, members * rows)
             if axis is None:
-                return tensor
-            explicit: Tensor = tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0)
-            if keep is None:
-                return explicit
-            return explicit.narrow(axis + 1, 0, explicit.shape[axis + 1] // rows * keep)
+                return tensor, None
+            return tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0), axis
+
+        def apply(tensor: Tensor) -> Tensor:
+            found, axis = explicit(tensor)
+            if axis is None or keep == rows:
+                return found
+            return found.narrow(axis + 1, 0, found.shape[axis + 1] // rows * keep)
 
         return map_tensors(apply, tree)
 
@@ -170,7 +176,10 @@ class Edge:
             yield self.names[position] if position < len(self.names) else "", value
 
     def _carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-        for name, value in [*self._named(args), *kwargs.items()]:
+        """The arguments that may carry rows, in the order of the network's signature."""
+        places = {name: place for place, name in enumerate(self.names)}
+        named = sorted(kwargs.items(), key=lambda item: places.get(item[0], len(places)))
+        for name, value in [*self._named(args), *named]:
             if isinstance(value, PackedSequence):
                 raise TypeError("a packed sequence has no batch axis: give the network padded rows and pack inside it")
             if name not in self.shared:

@@ -69,12 +69,15 @@ class Diagnosis:
             return "One member is one network: there is nothing to compare."
         if self.collapsed:
             return (
-                "Collapsed: the members give the same answers, so this ensemble behaves like one network. Start r and "
-                "s further apart (init='sign' or 'normal'), lower their learning rate, take weight decay off them."
+                "Collapsed: the members give the same answers, so this ensemble behaves like one network. "
+                "Start r and s further apart (init='sign' or 'normal'), and keep weight decay off them."
             )
-        if self.gain <= 0 and self.nll >= self.member_nll:
+        gains = [
+            name for name, gain in (("accuracy", self.gain), ("likelihood", self.member_nll - self.nll)) if gain > 0
+        ]
+        if not gains:
             return "The members differ, but averaging them gains nothing on this data."
-        return "An ensemble: the members differ, and averaging them gains."
+        return f"An ensemble: the members differ, and averaging them gains {' and '.join(gains)}."
 
     def __str__(self) -> str:
         mean = sum(self.member_accuracy) / self.members

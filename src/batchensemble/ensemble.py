@@ -126,7 +126,7 @@ class Ensemble(nn.Module):
         output = self._travel(route, args, kwargs)
         if not self.edge.has_rows(Field.find(output, self.settings.output).get(output), sent * len(self)):
             raise ValueError(f"the network's answer does not hold the {sent * len(self)} rows of {len(self)} members")
-        return self.edge.unfold(output, len(self), sent, keep=rows if sent != rows else None)
+        return self.edge.unfold(output, len(self), sent, keep=rows, trunk=late)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -195,7 +195,9 @@ class Ensemble(nn.Module):
             return self.net(*args, **kwargs)
         try:
             output = self.net(*args, **kwargs)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
             raise RuntimeError(f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}") from error
         route = current()
         if route is not None and route.fan_out is not None:
