@@ -126,7 +126,7 @@ class Edge:
             return tuple(args), dict(kwargs)
         return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), rows, args, kwargs)
 
-    def unfold(self, tree: Any, members: int, rows: int, keep: int, trunk: bool = False) -> Any:
+    def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None, trunk: bool = False) -> Any:
         """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
 
         Args:
@@ -147,7 +147,7 @@ class Edge:
 
         def apply(tensor: Tensor) -> Tensor:
             found, axis = explicit(tensor)
-            if axis is None or keep == rows:
+            if axis is None or keep is None or keep == rows:
                 return found
             return found.narrow(axis + 1, 0, found.shape[axis + 1] // rows * keep)
 
