@@ -71,8 +71,8 @@ def test_the_mean_of_losses_is_not_the_loss_of_the_mean() -> None:
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_penalty_is_the_squared_norm_of_the_mean_weight(rank: int) -> None:
     model = ensemble(convnet(), rank=rank)
-    plain = model.extract_mean()
-    expected = plain[0].weight.square().sum() + plain[5].weight.square().sum()
+    members = [model.extract(i) for i in range(M)]
+    expected = sum(torch.stack([plain[at].weight for plain in members]).mean(0).square().sum() for at in (0, 5))
     torch.testing.assert_close(be.mean_weight_penalty(model), expected)
     be.mean_weight_penalty(model).backward()
     assert all(model.net[i].r.grad.abs().sum() > 0 for i in (0, 5))

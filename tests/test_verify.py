@@ -63,6 +63,22 @@ def test_it_finds_rows_whose_order_is_lost() -> None:
         be.verify(ensemble(Windows()), rows(6))
 
 
+def test_it_finds_rows_that_change_places_among_one_members() -> None:
+    class Swaps(nn.Module):
+        """Neighbours change places and change back: right for blocks of an even size, wrong for ids."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            swapped = torch.arange(len(x)).reshape(-1, 2).flip(1).flatten()
+            return self.layer(x[swapped])[swapped]
+
+    with pytest.raises(be.VerificationError, match="rows with member ids of their own"):
+        be.verify(ensemble(Swaps()), rows(6))
+
+
 def test_it_does_not_compare_the_networks_own_loss() -> None:
     class WithLoss(nn.Module):
         def __init__(self) -> None:
