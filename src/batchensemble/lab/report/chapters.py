@@ -141,7 +141,7 @@ def _apart(named: Sequence[Named]) -> Iterator[Named]:
 
 
 def published_table(numbers: Sequence[Published]) -> Table | None:
-    """Numbers of the paper that stand beside none of ours: the first label down, the others across.
+    """Numbers of the paper that no table of ours has a place for: the first label down, the others across.
 
     Example:
         >>> table = published_table([Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)])
@@ -166,11 +166,10 @@ def published_table(numbers: Sequence[Published]) -> Table | None:
 
 
 def _beside(table: Table) -> Iterator[tuple[object, ...]]:
-    """The paper's numbers that a table prints beside ours."""
+    """The paper's numbers that a table prints where ours are, or would be."""
     for line in table.lines:
         for cell in line.cells:
-            if cell.ours is not None:
-                yield from map(_key, cell.paper)
+            yield from map(_key, cell.paper)
 
 
 def _key(number: Published) -> tuple[object, ...]:

@@ -63,20 +63,29 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
     for place, (name, colour) in enumerate(colours(heights).items()):
         summary = heights[name]
         if summary is None:
-            panel.text(
-                0.02, place, "missing", transform=panel.get_yaxis_transform(), va="center", color=MUTED, fontsize=8
-            )
+            where = panel.get_yaxis_transform()
+            panel.text(0.02, place - 0.16, "missing", transform=where, va="bottom", color=MUTED, fontsize=8)
             continue
         spread = shown.shown(summary.spread) if summary.spread else None
         panel.barh(place, shown.shown(summary.mean), 0.66, color=colour, xerr=spread, ecolor=INK, capsize=2)
         end = (shown.shown(summary.mean) + (spread or 0), place)
-        panel.annotate(shown.text(summary.mean), end, (4, 0), textcoords="offset points", va="center", fontsize=8)
+        panel.annotate(shown.text(summary.mean), end, (8, 0), textcoords="offset points", va="center", fontsize=8)
     panel.set(xlabel=shown.heading)
     panel.margins(x=0.22)
     if log:
-        panel.set_xscale("log")
+        _logarithmic(panel)
     panel.grid(visible=False, axis="y")
     panel.tick_params(axis="y", length=0)
+
+
+def _logarithmic(panel: "Axes") -> None:
+    """A logarithmic axis with few ticks, in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def _rings(panel: "Axes", evidence: Evidence, names: tuple[str, ...], shown: Quantity, rows: str) -> None:

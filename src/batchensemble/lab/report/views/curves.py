@@ -119,7 +119,8 @@ def _figure(
     """Panels of curves, by title, under a name, a title and a caption."""
     drawn = {title: panel for title, panel in found.items() if panel[0]}
     if not drawn:
-        raise NotMeasured(f"no run has {' or '.join(shown.name for _, shown in found.values())}")
+        names = dict.fromkeys(shown.name for _, shown in found.values())
+        raise NotMeasured(f"no run has {' or '.join(names)}")
 
     def draw(canvas: "Canvas") -> None:
         axes = grid(canvas, len(drawn))

@@ -1,5 +1,6 @@
 """Lines with bands: what the seeds have in common, and how far they are apart."""
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -65,6 +66,7 @@ def draw_curves(
         factor: from what was recorded to what is shown.
         marks: a mark at every point, for few points.
     """
+    faint = 0.18 if len(curves) <= 6 else 0.07
     for place, (name, colour) in enumerate(colours(curves).items()):
         mean, width = (factor * values for values in curves[name].mean_and_band(band))
         x = curves[name].x
@@ -72,14 +74,14 @@ def draw_curves(
         dash = "-" if marker else DASHES[place % len(DASHES)]
         panel.plot(x, mean, color=colour, marker=marker, linestyle=dash, label=name, zorder=3)
         if np.nanmax(width, initial=0) > 0:
-            panel.fill_between(x, mean - width, mean + width, color=colour, alpha=0.18, linewidth=0)
+            panel.fill_between(x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
 
 
 def dress(panel: "Axes", ylabel: str, xlabel: str, log: bool) -> None:
     """Names the axes; what is counted has whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
-    panel.set(xlabel=xlabel, ylabel=ylabel)
+    panel.set(xlabel=xlabel, ylabel=textwrap.fill(ylabel, 28))
     if log:
         panel.set(xscale="log", yscale="log")
     else:

@@ -9,7 +9,7 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
-from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH
+from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE
 from batchensemble.lab.report.views.panels import rows_of
 from batchensemble.lab.report.views.view import View
 from batchensemble.metrics import Reliability, reliability
@@ -57,7 +57,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
             canvas.supxlabel("confidence", fontsize=10)
 
         alt = f"Reliability diagrams of {', '.join(evidence.kinds(rows))}."
-        size = (WIDTH * 1.2, 0.5 + 3.0 * down)
+        size = (0.8 + 1.75 * across, 0.5 + 3.0 * down)
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
@@ -87,7 +87,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
     above.bar(left, confidence - both, width, both, align="edge", color=ORANGE, alpha=0.6, linewidth=0)
     above.bar(left, accuracy - both, width, both, align="edge", color=GREEN, alpha=0.6, linewidth=0)
     above.plot([0, 1], [0, 1], "--", color=INK, linewidth=0.9)
-    above.set(xlim=(0, 1), ylim=(0, 1))
+    above.set(xlim=(0, 1), ylim=(0, 1), xticks=(0, 0.5, 1), xticklabels=("0", "0.5", "1"))
     share = (diagram.count / diagram.count.sum()).numpy()[there]
     below.bar(left, share, width, align="edge", color=MUTED, linewidth=0)
 

@@ -77,11 +77,11 @@ def _boxes(evidence: Evidence, rows: str, metric: str) -> dict[str, Boxes]:
 
 
 def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
-    width = 0.8 / len(boxes)
+    width = min(0.8 / len(boxes), 0.3)
     severities = sorted({severity for by_severity in boxes.values() for severity in by_severity})
     for place, (method, colour) in enumerate(colours(boxes).items()):
         drawn = {
-            severity + (place + 0.5) * width - 0.4: [shown.shown(number) for number in numbers]
+            severity + (place - (len(boxes) - 1) / 2) * width: [shown.shown(number) for number in numbers]
             for severity, numbers in boxes[method].items()
         }
         alone = {x: numbers[0] for x, numbers in drawn.items() if len(numbers) == 1}
