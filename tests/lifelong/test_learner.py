@@ -45,7 +45,7 @@ def dense() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 48), nn.ReLU(), nn.Linear(48, 16), nn.ReLU())
 
 
-@pytest.mark.parametrize(("norm", "rank"), [("shared", 1), ("member", 2)])
+@pytest.mark.parametrize(("norm", "rank"), [("statistics", 1), ("shared", 1), ("member", 2)])
 def test_a_hundred_later_tasks_leave_the_first_as_it_was_bit_for_bit(norm: str, rank: int) -> None:
     learner = Learner(backbone(), head=5, norm=norm, rank=rank, training=QUICK)
     learner.learn(images(0), "first")

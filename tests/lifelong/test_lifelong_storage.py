@@ -45,12 +45,12 @@ def test_a_task_travels_as_a_small_file(tmp_path: Path) -> None:
 
 
 def test_a_task_file_is_refused_on_other_weights(tmp_path: Path) -> None:
-    learner = Learner(net(), head=32, training=QUICK)
+    learner = Learner(net(), head=32, norm="shared", training=QUICK)
     learner.learn(data(0), "a")
     learner.save_task("a", tmp_path / "a.safetensors")
     with pytest.raises(ValueError, match="other shared weights: they differ first in layer '0'"):
-        Learner(net(), head=32).load_task(tmp_path / "a.safetensors")
-    other = Learner(net(), head=32, training=QUICK)
+        Learner(net(), head=32, norm="shared").load_task(tmp_path / "a.safetensors")
+    other = Learner(net(), head=32, norm="shared", training=QUICK)
     other.learn(data(0), "a")
     other.network.ensemble.net[1].running_mean[3] += 1e-3
     with pytest.raises(ValueError, match="they differ first in layer '1'"):

@@ -4,7 +4,7 @@ import copy
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -20,11 +20,14 @@ from batchensemble.lifelong.network import Tasks, freeze_common_
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
+from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
 from batchensemble.nn.init import Init
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import parameter_groups
 from batchensemble.prediction import Prediction
+
+Norm = Literal["shared", "statistics", "member"]
 
 
 class Learner(nn.Module):
@@ -39,7 +42,8 @@ class Learner(nn.Module):
         head: how many features it gives (a head is then `nn.Linear(features, classes)`), or a function from the
             number of classes to a head.
         rank: components of a task's fast matrix; 1 is the paper's.
-        norm: `shared` norms, frozen after the first task, or norms of every task's own (`member`).
+        norm: `statistics`: scales and shifts are shared and frozen after the first task, and every task has running
+            statistics of its own; `shared`: these are frozen, too; `member`: every task has norms of its own.
         init: how r and s begin, as in `batchensemble.convert`.
         start: later tasks begin as `init` says (the paper), as the `first` task, or as the most `similar` one.
         laterals: how many earlier tasks (the most similar ones) a new task also looks at.
@@ -66,7 +70,7 @@ class Learner(nn.Module):
         head: HeadRule,
         *,
         rank: int = 1,
-        norm: str = "shared",
+        norm: Norm = "statistics",
         init: Init = "sign",
         start: Start = "init",
         laterals: int = 0,
@@ -81,7 +85,12 @@ class Learner(nn.Module):
         self.beginning = Beginning(head, start, laterals, seed)
         generator = torch.Generator().manual_seed(seed)
         chosen: dict[str, Any] = {"include": include, "exclude": exclude, "generator": generator}
-        body = convert(backbone, 1, rank=rank, norm=norm, init=init, combine=None, **chosen)
+        if norm not in ("shared", "statistics", "member"):
+            raise ValueError(f"norm must be 'shared', 'statistics' or 'member', got {norm!r}")
+        norms = "member" if norm == "member" else "shared"
+        body = convert(backbone, 1, rank=rank, norm=norms, init=init, combine=None, **chosen)
+        if norm == "statistics":
+            own_statistics_(body)
         self.network = Tasks(body)
         self.training_settings = training or Training()
         self.folder = None if folder is None else storage.Folder(Path(folder))

@@ -17,6 +17,7 @@ RCL = "RCL"
 SEPARATE = "Separate networks"
 FROM_FIRST = "BatchEnsemble, from the first task"
 FROM_SIMILAR = "BatchEnsemble, from the most similar task"
+FROZEN_NORM = "BatchEnsemble, frozen statistics"
 OWN_NORM = "BatchEnsemble, own norms"
 RANK_4 = "BatchEnsemble, rank 4"
 LATERALS = "BatchEnsemble, lateral connections"
@@ -26,7 +27,7 @@ Change = Callable[[Settings], Settings]
 
 METHODS: Mapping[str, Change] = {
     VANILLA: lambda base: replace(base, method=method("finetune")),
-    EWC: lambda base: replace(base, method=method("ewc", strength=1000.0)),
+    EWC: lambda base: replace(base, method=method("ewc")),
     PNN: lambda base: replace(base, method=method("pnn")),
     BATCH: lambda base: replace(base, method=method("batch_ensemble")),
     BN_TUNED: lambda base: replace(base, method=method("bn_tuned")),
@@ -35,6 +36,7 @@ METHODS: Mapping[str, Change] = {
     SEPARATE: lambda base: replace(base, method=method("separate")),
     FROM_FIRST: lambda base: replace(base, method=method("batch_ensemble", start="first")),
     FROM_SIMILAR: lambda base: replace(base, method=method("batch_ensemble", start="similar")),
+    FROZEN_NORM: lambda base: replace(base, method=method("batch_ensemble", start="first", norm="shared")),
     OWN_NORM: lambda base: replace(base, method=method("batch_ensemble", start="first", norm="member")),
     RANK_4: lambda base: replace(base, method=method("batch_ensemble", start="first", rank=4)),
     LATERALS: lambda base: replace(base, method=method("batch_ensemble", start="first", laterals=2)),

@@ -20,7 +20,8 @@ class BatchEnsemble:
 
     Args:
         rank: components of a task's fast matrix.
-        norm: `shared` norms, frozen after the first task, or a task's own (`member`).
+        norm: a task's own `statistics` with common scales and shifts (the paper's number of parameters), all frozen
+            after the first task (`shared`), or norms of a task's own (`member`).
         init: of r and s.
         start: how later tasks begin: as `init` says, as the `first` task or as the most `similar` one.
         laterals: how many earlier tasks a new one looks at.
@@ -28,7 +29,7 @@ class BatchEnsemble:
     """
 
     rank: int = 1
-    norm: Literal["shared", "member"] = "shared"
+    norm: Literal["shared", "statistics", "member"] = "statistics"
     init: str = "sign"
     start: Literal["init", "first", "similar"] = "init"
     laterals: int = 0

@@ -1,6 +1,7 @@
 """Elastic weight consolidation (Kirkpatrick et al., 2017): weights that mattered are held back by springs."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from .method import Network
 from .trunk import Trunk
 
 Labels = Literal["sampled", "true"]
+TINY = 1e-30
 AT_ONCE = 16  # gradients of that many rows are held in memory together
 
 
@@ -24,7 +26,8 @@ class EWC:
 
     F is the diagonal of the Fisher information, the mean over rows of squared gradients of single rows' log-likelihood
     (not squared gradients of batches), in evaluation mode. Half is in the penalty; implementations without it have
-    twice the strength for the same number.
+    twice the strength for the same number. A spring so stiff that gradient descent would overshoot (learning rate times
+    strength times F above a half) is softened to that.
 
     Args:
         strength: of the springs.
@@ -59,15 +62,20 @@ class Consolidated(OneNetwork):
         head = self.add_head(lesson)
         self.train()
         trained = nn.ModuleList([self.trunk, head])
-        held = self.penalty if self.stiffness else None
+        most = 0.5 / (lesson.training.lr * self.method.strength) if self.method.strength else 0.0
+        held = partial(self.penalty, most) if self.stiffness else None
         lesson.train(self, lambda x: head(self.trunk(x)), trained, penalty=held)
         self.eval()
         self.remember(lesson, head)
 
-    def penalty(self) -> Tensor:
-        """The springs' energy, up to a constant."""
-        weights = zip(self.trunk.parameters(), self.stiffness, self.pull, strict=True)
-        return self.method.strength * torch.stack([(f * w / 2 - p).mul(w).sum() for w, f, p in weights]).sum()
+    def penalty(self, most: float = torch.inf) -> Tensor:
+        """The springs' energy up to a constant, none of them stiffer than `most`."""
+        springs = zip(self.trunk.parameters(), self.stiffness, self.pull, strict=True)
+        energies = []
+        for weight, stiffness, pull in springs:
+            rest = pull / stiffness.clamp(min=TINY)  # where all tasks' springs together would have the weight
+            energies.append((stiffness.clamp(max=most) * (weight - rest).square()).sum())
+        return self.method.strength / 2 * torch.stack(energies).sum()
 
     @torch.no_grad()
     def remember(self, lesson: Lesson, head: nn.Linear) -> None:

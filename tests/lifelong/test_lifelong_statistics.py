@@ -1,0 +1,51 @@
+"""Statistics of every member's own around one scale and shift."""
+
+import torch
+from torch import nn
+
+import batchensemble as be
+from batchensemble.lifelong.statistics import own_statistics_
+
+
+def ensemble(members: int = 2) -> be.Ensemble:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.BatchNorm2d(3, track_running_stats=False))
+    model = be.convert(net, members, init="ones", combine=None)
+    own_statistics_(model)
+    return model
+
+
+def test_only_statistics_have_a_row_per_member() -> None:
+    norm, without = ensemble().net[1], ensemble().net[3]
+    assert norm.running_mean.shape == norm.running_var.shape == (2, 3)
+    assert norm.weight.shape == norm.bias.shape == (3,)
+    assert type(without) is nn.BatchNorm2d
+
+
+def test_each_member_normalises_as_torch_would_by_its_own_rows() -> None:
+    model = ensemble().train()
+    x = torch.randn(8, 1, 5, 5)
+    with torch.no_grad():
+        model.net[1].weight.uniform_(0.5, 2)
+        model.net[1].bias.normal_()
+    ids = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    plain = nn.BatchNorm2d(3).train()
+    plain.load_state_dict({**plain.state_dict(), "weight": model.net[1].weight, "bias": model.net[1].bias})
+    model.net[3] = nn.Identity()
+    found = model(x, member=ids)
+    convolved = nn.functional.conv2d(x, model.net[0].weight, model.net[0].bias[0])
+    expected = torch.cat([torch.relu(plain(convolved[ids == i])) for i in range(2)])
+    torch.testing.assert_close(found, expected)
+
+
+def test_an_extracted_member_has_its_own_statistics() -> None:
+    model = ensemble()
+    model.train()(torch.randn(8, 1, 5, 5) + 3, member=1)
+    model.eval()
+    x = torch.randn(4, 1, 5, 5)
+    model.net[3] = nn.Identity()
+    for member in range(2):
+        plain = model.extract(member)
+        assert type(plain[1]) is nn.BatchNorm2d
+        torch.testing.assert_close(plain.eval()(x), model(x, member=member))
+    assert not torch.equal(model(x, member=0), model(x, member=1))
