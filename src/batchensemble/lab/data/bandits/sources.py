@@ -70,8 +70,9 @@ def read_financial(path: Path) -> Financial:
 def read_jester(path: Path) -> Jester:
     """Ratings of 40 jokes by 19,181 users: the benchmark's `.npy`, or hundredths in an `.npz`."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        ratings = loaded if isinstance(loaded, np.ndarray) else loaded["ratings_x100"] / np.float32(100)
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            ratings = loaded if isinstance(loaded, np.ndarray) else loaded["ratings_x100"] / np.float32(100)
     except Exception as error:  # numpy raises a different one for every kind of damage
         raise ValueError(f"{path}: damaged or truncated ({error})") from error
     return Jester(_shaped(path, ratings.astype(np.float32), 19_181, 40))
