@@ -64,6 +64,7 @@ def test_rows_are_those_of_the_first_tensor_that_is_not_shared() -> None:
     assert edge().rows((torch.tensor(1.0), x), {})[0] == N
     assert edge(axis=1).rows((torch.ones(3), x), {})[0] == 5
     assert edge().rows((), {"other": [x]})[0] == N
+    assert edge().rows((), {"mask": mask, "x": x})[0] == N  # in the signature's order, not the caller's
 
 
 def test_repeat_is_member_major_and_leaves_others_alone() -> None:
@@ -109,6 +110,13 @@ def test_unfold_finds_the_values() -> None:
     assert torch.equal(edge().unfold(x, M, N)[1], x[:, N : 2 * N])
     assert torch.equal(edge(axis=1).unfold(x, M, N)[2], x[:, 2 * N :])
     assert torch.equal(edge().unfold(x.T, M, N, keep=2)[1], x.T[N : N + 2])
+
+
+def test_a_trunk_answers_for_every_member() -> None:
+    x = torch.arange(2 * N).reshape(N, 2)
+    assert torch.equal(edge().unfold(x, M, N, trunk=True), torch.stack([x] * M))
+    assert torch.equal(edge().unfold(x, M, N, keep=1, trunk=True), torch.stack([x[:1]] * M))
+    assert edge().unfold(x, M, N) is x
 
 
 def test_rows_on_two_axes_beside_the_batchs_are_an_error() -> None:

@@ -62,6 +62,20 @@ def test_different_members_are_not() -> None:
     assert "3 members on 80 rows" in text
 
 
+def test_the_verdict_says_what_is_gained() -> None:
+    def verdict(accuracy: float, nll: float) -> str:
+        numbers = dict.fromkeys(("disagreement", "disagreement_over_error", "pairwise_kl", "mutual_information"), 0.5)
+        return be.Diagnosis(
+            members=2, rows=9, similarity={}, entropy=1.0, member_accuracy=(0.4, 0.6), accuracy=accuracy,
+            member_nll=1.0, nll=nll, **numbers,
+        ).verdict  # fmt: skip
+
+    assert verdict(0.6, 0.9).endswith("gains accuracy and likelihood.")
+    assert verdict(0.4, 0.9).endswith("gains likelihood.")
+    assert verdict(0.6, 1.1).endswith("gains accuracy.")
+    assert "gains nothing" in verdict(0.5, 1.0)
+
+
 def test_one_member_has_nothing_to_compare() -> None:
     found = be.diagnose(ensemble(members=1), data())
     assert "One member is one network" in found.verdict

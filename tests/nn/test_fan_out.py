@@ -166,6 +166,24 @@ def test_several_rows_inside_for_each_outside(rows: int) -> None:
     be.verify(late(Windows(), "body"), batch(rows, 6))
 
 
+class ShowsItsTrunk(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.head = nn.Linear(D, D), nn.Linear(D, 3)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        features = self.stem(x)
+        return {"features": features, "logits": self.head(features)}
+
+
+@pytest.mark.parametrize("rows", [1, 2, N])
+def test_what_the_trunk_answers_is_every_members(rows: int) -> None:
+    model, x = late(ShowsItsTrunk(), "head"), torch.randn(rows, D, dtype=torch.float64)
+    assert model(x)["features"].shape == (M, rows, D)
+    assert model(x)["logits"].shape == (rows, 3)
+    be.verify(model, x)
+
+
 class Packs(nn.Module):
     """Rows of different lengths, packed before the fan-out."""
 
