@@ -114,6 +114,18 @@ def test_dropout_samples_differ_and_shared_features_change_nothing():
     torch.testing.assert_close(samples, through)
 
 
+def test_repeating_the_head_is_repeating_the_pass():
+    method = BatchEnsemble(3, dropout=0.5)
+    model = method.build(network, 0).double().eval()
+    with torch.no_grad():
+        torch.manual_seed(0)
+        samples = method.logits([model], images(4), samples=5)
+        torch.manual_seed(0)
+        passes = torch.cat([model.members(images(4)) for _ in range(5)])
+    torch.testing.assert_close(samples, passes)
+    assert not torch.equal(samples[:3], samples[3:6])
+
+
 @pytest.fixture
 def ensemble():
     return BatchEnsemble(3).build(network, 0).double().eval()  # fixed statistics: rows do not see each other

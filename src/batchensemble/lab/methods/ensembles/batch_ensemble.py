@@ -85,8 +85,11 @@ class BatchEnsemble:
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
         """`(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
         model = cast(be.Ensemble, models[0])
-        rounds = samples if self._drops else 1
-        return torch.cat([dropping_(model).members(images) for _ in range(rounds)])
+        if not self._drops:
+            return cast(Tensor, model.members(images))
+        if self.block_dropout:
+            return torch.cat([dropping_(model).members(images) for _ in range(samples)])
+        return head_samples(dropping_(model), images, samples)
 
     def passes(self, samples: int) -> int:
         """One per member and sample."""
@@ -110,6 +113,21 @@ class BatchEnsemble:
         if self.diversity:
             scores["loss"] = scores["loss"] - self.diversity * pairwise_kl(logits)
         return scores
+
+
+def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
+    """`(samples * members, N, classes)` from one pass, in which only the head, where the dropout is, is repeated."""
+    further: list[Tensor] = []
+
+    def repeat(head: nn.Module, features: tuple[Tensor, ...], logits: Tensor) -> None:
+        further.extend(head.forward(*features) for _ in range(samples - 1))
+
+    handle = model.net.get_submodule("head").register_forward_hook(repeat)
+    try:
+        first: Tensor = model.members(images)
+    finally:
+        handle.remove()
+    return torch.cat([first, *(logits.view_as(first) for logits in further)])
 
 
 def pairwise_kl(logits: Tensor, most: float = 2.0) -> Tensor:
