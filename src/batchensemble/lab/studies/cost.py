@@ -77,6 +77,7 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
     images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
     ask: Callable[[], Tensor] = partial(method.logits, models, images, 1)
     if device.type == "cuda":
+        torch.compiler.reset()  # every ensemble is compiled anew, however many came before
         torch.cuda.reset_peak_memory_stats(device)
         ask = torch.compile(ask, dynamic=False)
     with torch.no_grad(), fabric.autocast():

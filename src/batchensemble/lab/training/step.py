@@ -46,6 +46,7 @@ class Step:
     ) -> None:
         objective = Objective(model, loss)
         if compiled and fabric.device.type == "cuda":
+            torch.compiler.reset()  # else the ninth training of a process is not compiled any more: torch counts them
             objective.compile(dynamic=False)
         self._fabric = fabric
         self._objective, self._optimizer = fabric.setup(objective, optimizer)
