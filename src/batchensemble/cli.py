@@ -2,12 +2,13 @@
 
 import difflib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE
@@ -17,6 +18,7 @@ from rich.table import Table as RichTable
 
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
+from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.files import Busy
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
@@ -46,6 +48,9 @@ SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments
 OnlyOption = Annotated[
     list[str] | None, typer.Option(help="Only rows labelled so, as 'Single'; several labels must all be there.")
 ]
+UntilOption = Annotated[
+    float | None, typer.Option(help="Stop translators at this validation perplexity, and show what they took.")
+]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is at.")]
 
 
@@ -71,10 +76,11 @@ def run(
     devices: DevicesOption = 1,
     seeds: SeedsOption = "",
     only: OnlyOption = None,
+    until_perplexity: UntilOption = None,
     wait: WaitOption = False,
 ) -> None:
     """Run experiments: what is recorded is not run again, what was interrupted goes on."""
-    experiments = _experiments(ids)
+    experiments = _experiments(ids) if until_perplexity is None else _until(_experiments(ids), until_perplexity)
     chosen = _seeds(seeds)
     context, store = Context(_existing(data), work, device, devices), Store(results)
     with _plain_errors():
@@ -123,6 +129,29 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
         console.print(f"\nThe same with pictures: {page}", highlight=False)
+
+
+@app.command()
+def translate(
+    model: Annotated[str, typer.Argument(help="A translator's folder, or the name of its weights in a record.")],
+    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add the members' disagreement.")] = False,
+    beams: Annotated[int, typer.Option(help="Beams that are kept in the search.")] = 4,
+    alpha: Annotated[float, typer.Option(help="Of the length penalty.")] = 0.6,
+    device: DeviceOption = "auto",
+    work: WorkOption = Path("runs"),
+) -> None:
+    """Translate lines from standard input with a model that `run` has trained."""
+    from batchensemble.lab.studies.translation.command import find_translator, translated_lines
+
+    how: dict[str, Any] = {"beams": beams, "alpha": alpha, "uncertainty": uncertainty, "device": device}
+    with _plain_errors():
+        for line in translated_lines(find_translator(model, work), sys.stdin.buffer, **how):
+            typer.echo(line)
+
+
+def _until(experiments: Sequence[Experiment], perplexity: float) -> list[Experiment]:
+    with _plain_errors():
+        return [until(experiment, perplexity) for experiment in experiments]
 
 
 def _todo(

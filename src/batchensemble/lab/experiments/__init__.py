@@ -14,6 +14,8 @@ from batchensemble.lab.experiments.partial_data import DIVERSITY, PARTIAL_DATA
 from batchensemble.lab.experiments.prediction_maps import PREDICTION_MAPS
 from batchensemble.lab.experiments.recipes import RECIPES
 from batchensemble.lab.experiments.small_networks import SMALL_NETWORKS
+from batchensemble.lab.experiments.translation_ende import TRANSLATION_ENDE
+from batchensemble.lab.experiments.translation_enfr import TRANSLATION_ENFR
 from batchensemble.lab.experiments.unseen_classes import UNSEEN_CLASSES
 
 _ALL = (
@@ -35,6 +37,8 @@ _ALL = (
     LIFELONG_COST,
     LIFELONG_IMAGENET,
     LIFELONG_GROWTH,
+    TRANSLATION_ENDE,
+    TRANSLATION_ENFR,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _ALL}
 """By id, in the order in which they are listed and run."""

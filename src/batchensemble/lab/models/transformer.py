@@ -36,7 +36,7 @@ SIZES: dict[str, Sizes] = {
     "base": Sizes(),
     "big": Sizes(width=1024, inner=4096, heads=16),
     "small": Sizes(layers=4, width=256, inner=1024, heads=4),
-    "toy": Sizes(layers=2, width=64, inner=128, heads=4),
+    "toy": Sizes(layers=1, width=64, inner=128, heads=4),
 }
 """The paper's base and big; one for small corpora, and one for seconds on a processor."""
 

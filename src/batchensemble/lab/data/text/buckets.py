@@ -60,6 +60,10 @@ class Buckets:
 
     def __len__(self) -> int:
         """Batches in a pass, the same in every one."""
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
         counts = np.bincount(self._bucket, minlength=len(self.used))
         batches, carried = 0, 0
         for width, count in zip(self.used, counts, strict=True):

@@ -1,0 +1,145 @@
+"""What the translation experiments share: the Transformers at every scale, their methods, and a race."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
+from batchensemble.lab.records import Scale
+from batchensemble.lab.report.quantity import Quantity
+from batchensemble.lab.report.views import View, comparison, lower, on_a_par, over_steps, sooner
+from batchensemble.lab.studies.translation import TRANSLATION, Members, Recipe, Settings
+
+SINGLE, DROPOUT, BATCH, REPEATED = "Single", "MC-dropout", "BatchEnsemble", "BatchEnsemble, repeated batch"
+
+TOY = Recipe(
+    data="toy", size="toy", dropout=0.05, inner_dropout=0.0, steps=200, epoch=50, tokens=1024, lr=0.5, warmup=100,
+    bleu_every=2, precision="fp32",
+)  # fmt: skip
+"""Seconds on a processor."""
+
+MULTI30K = Recipe(
+    data="multi30k-de",
+    size="small",
+    dropout=0.3,
+    steps=6000,
+    epoch=250,
+    tokens=4096,
+    lr=1.0,
+    warmup=2000,
+    bleu_every=4,
+)
+"""A minute on a GPU."""
+
+EUROPARL = Recipe(
+    data="europarl-de",
+    size="base",
+    dropout=0.1,
+    steps=4000,
+    epoch=500,
+    tokens=25_000,
+    lr=1.0,
+    warmup=2000,
+    bleu_every=4,
+)
+"""A few minutes on a GPU: a fixed number of steps, far from the end."""
+
+BIG = Recipe()
+BASE = replace(BIG, size="base", dropout=0.1, steps=100_000)
+
+
+def rows(
+    data: str,
+    model: str,
+    recipe: Recipe,
+    *methods: str,
+    seeds: tuple[int, ...] | None = None,
+    samples: int = 16,
+) -> tuple[Row, ...]:
+    """Methods on one corpus with one size of network: changes of how one network is trained, or asked, alone.
+
+    Args:
+        data: the corpus, as a label.
+        model: the size, as a label.
+        recipe: of the single network.
+        *methods: by name.
+        seeds: instead of the grid's.
+        samples: of MC-dropout.
+    """
+    members = {BATCH: Members(), REPEATED: Members(rows="repeated")}
+    settings = {
+        method: Settings(replace(recipe, members=members.get(method)), samples=samples if method == DROPOUT else 0)
+        for method in methods
+    }
+    return tuple(Row(of(data, model, method), one.settings(), seeds) for method, one in settings.items())
+
+
+def of(data: str, model: str, method: str) -> dict[str, str]:
+    """Labels."""
+    return {"data": data, "model": model, "method": method}
+
+
+def claims(data: str, model: str) -> tuple[View, ...]:
+    """What the paper says of one corpus and one size of network."""
+    single, batch, dropout = (of(data, model, method) for method in (SINGLE, BATCH, DROPOUT))
+    where = f"({data}, {model})"
+    return (
+        lower("perplexity", batch, single, f"BatchEnsemble has a lower perplexity than one network {where}."),
+        on_a_par("perplexity", dropout, single, f"MC-dropout is no better than one network {where}.", within=0.05),
+        sooner(
+            "validation_loss", batch, single, f"It gets there in fewer steps, the paper: 1.5 times {where}.", times=1.5
+        ),
+        on_a_par("bleu", batch, single, f"In the end its BLEU is no better {where}.", within=0.5),
+    )
+
+
+def shown(*places: tuple[str, str]) -> tuple[View, ...]:
+    """The perplexity table, the curves of loss and BLEU, and the claims about some corpora and networks."""
+    rows = ("data", "model", "method")
+    quality, cost = ("perplexity", "test_perplexity", "bleu"), ("parameters", "tokens_per_second", "training_seconds")
+    return (
+        comparison(*quality, rows=rows, name="perplexity", title="Perplexity and BLEU"),
+        comparison(*cost, rows=rows, name="cost", title="What they cost"),
+        over_steps("validation_loss", x="steps", name="loss", title="Validation loss against steps"),
+        over_steps(
+            "validation_loss",
+            x="seconds",
+            xlabel="seconds of training",
+            aligned=True,
+            name="time",
+            title="Validation loss against time",
+        ),
+        over_steps("bleu_curve", x="bleu_steps", name="bleu", title="BLEU over the course of training"),
+        *(claim for place in places for claim in claims(*place)),
+    )
+
+
+RACE = tuple(
+    Quantity(f"{what}_to_perplexity", name, digits=0, better="lower")
+    for what, name in {"steps": "steps", "tokens": "target tokens", "seconds": "seconds of training"}.items()
+)
+
+
+def until(experiment: Experiment, perplexity: float) -> Experiment:
+    """The same trainings, each stopped at a perplexity of the validation set, and what they took to get there.
+
+    Raises:
+        ValueError: the experiment trains no translators.
+    """
+    if experiment.study is not TRANSLATION:
+        raise ValueError(f"{experiment.id} trains no translators, so there is no perplexity to stop at")
+    scales: Mapping[Scale, Grid] = {
+        scale: replace(grid, rows=tuple(_stopped(one, perplexity) for one in grid.rows if _trains(one)))
+        for scale, grid in experiment.scales.items()
+    }
+    title = f"To a validation perplexity of {perplexity:g}"
+    table = comparison(*RACE, "perplexity", rows=("data", "model", "method"), name="race", title=title)
+    return replace(experiment, scales=scales, show=(table,), published=())
+
+
+def _trains(row: Row) -> bool:
+    return not row.settings["samples"]
+
+
+def _stopped(row: Row, perplexity: float) -> Row:
+    recipe = {**row.settings["recipe"], "until_perplexity": perplexity}
+    return replace(row, settings={**row.settings, "recipe": recipe})

@@ -1,0 +1,7 @@
+"""Machine translation: a Transformer whose attention disagrees with itself."""
+
+from .recipe import Members, Recipe
+from .study import TRANSLATION, Settings
+from .translator import Translator
+
+__all__ = ["TRANSLATION", "Members", "Recipe", "Settings", "Translator"]

@@ -1,0 +1,61 @@
+"""`batchensemble translate`: lines in, lines out, never a line more or less."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import torch
+
+from .translator import Translator
+
+AT_A_TIME = 256  # lines that are read before the first of them is written
+
+
+def find_translator(model: str, work: Path) -> Path:
+    """The folder of a translator: a folder itself, or by the name of its weights as records give it.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    for folder in (Path(model), Path(model) / "translator", work / "weights" / model / "translator"):
+        if (folder / "config.json").is_file():
+            return folder
+    raise FileNotFoundError(f"{model} is no translator, and there is none of that name in {work / 'weights'}")
+
+
+def translated_lines(
+    folder: Path, lines: Iterable[bytes], *, beams: int, alpha: float, uncertainty: bool, device: str
+) -> Iterator[str]:
+    """A translation for every line; with `uncertainty` and, behind a tab, the members' disagreement.
+
+    Raises:
+        ValueError: a line is not UTF-8, or longer than the model takes; or a network alone is asked for uncertainty.
+    """
+    kind = "cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu")
+    translator = Translator.load(folder, kind, beams=beams, alpha=alpha)
+    for first, sentences in _chunks(lines):
+        try:
+            said = translator.translate(sentences)
+            yield from _with_disagreement(translator, sentences, said) if uncertainty else said
+        except ValueError as error:
+            raise ValueError(f"from line {first} on: {error}") from error
+
+
+def _with_disagreement(translator: Translator, sentences: list[str], said: list[str]) -> Iterator[str]:
+    for text, agreement in zip(said, translator.agreement(sentences, said), strict=True):
+        yield f"{text}\t{agreement.disagreement:.4f}"
+
+
+def _chunks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
+    """Some lines at a time, and the number of the first of them."""
+    chunk: list[str] = []
+    number = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            chunk.append(line.decode().strip())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"line {number} is not UTF-8: {error}") from None
+        if len(chunk) == AT_A_TIME:
+            yield number + 1 - len(chunk), chunk
+            chunk = []
+    if chunk:
+        yield number + 1 - len(chunk), chunk

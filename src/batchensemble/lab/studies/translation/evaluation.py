@@ -1,0 +1,100 @@
+"""Perplexity per token, from the members' averaged probabilities."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.lab.data.text import PAD, Prepared
+from batchensemble.lab.models.transformer import dropping
+
+from .batches import Batch, validation_batches
+from .objective import mean_log_prob, member_log_probs
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Ask = Callable[[Batch], Tensor]
+"""From a batch to log-probabilities `(answers, N, T)` of its words."""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How well a text was foreseen.
+
+    Attributes:
+        nll: per token, of the averaged probabilities.
+        member_nll: per token, of every member alone.
+        tokens: how many.
+    """
+
+    nll: float
+    member_nll: tuple[float, ...]
+    tokens: int
+
+    @property
+    def perplexity(self) -> float:
+        """`exp` of the former."""
+        return math.exp(self.nll)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluator:
+    """Measures networks on one text.
+
+    Args:
+        data: the text.
+        fabric: device, precision and processes.
+        tokens: of a batch at most.
+    """
+
+    data: Prepared
+    fabric: "Fabric"
+    tokens: int = 4096
+
+    def likelihood(self, model: nn.Module) -> Likelihood:
+        """Of a network or an ensemble, in evaluation mode; put back afterwards."""
+        mode = model.training
+        model.eval()
+        try:
+            return self._likelihood(lambda batch: member_log_probs(model, batch))
+        finally:
+            model.train(mode)
+
+    def dropout_likelihood(self, net: nn.Module, rate: float, samples: int, seed: int) -> Likelihood:
+        """Of one network whose masks are drawn `samples` times at some rate: MC-dropout."""
+
+        def ask(batch: Batch) -> Tensor:
+            return torch.cat([member_log_probs(net, batch) for _ in range(samples)])
+
+        device = self.fabric.device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), dropping(net, rate):
+            torch.manual_seed(seed)
+            return self._likelihood(ask)
+
+    def best_dropout(self, net: nn.Module, rates: Sequence[float], samples: int, seed: int) -> dict[float, Likelihood]:
+        """MC-dropout at every rate, the best first."""
+        found = {rate: self.dropout_likelihood(net, rate, samples, seed) for rate in rates}
+        return dict(sorted(found.items(), key=lambda item: item[1].nll))
+
+    def _likelihood(self, ask: Ask) -> Likelihood:
+        """Every process measures everything, and the first one's word counts: all must agree when to stop."""
+        sums: Tensor | None = None
+        for batch in validation_batches(self.data, self.tokens, self.fabric.device):
+            with self.fabric.autocast():
+                found = _sums(ask(batch), batch.target)
+            sums = found if sums is None else sums + found
+        if sums is None:
+            raise ValueError("there is no text to measure on")
+        tokens, nll, *members = self.fabric.broadcast(sums.tolist())
+        return Likelihood(nll / tokens, tuple(one / tokens for one in members), int(tokens))
+
+
+def _sums(log_probs: Tensor, target: Tensor) -> Tensor:
+    """Tokens, and the negative log-likelihood of all answers together and of each: `(2 + answers,)`, in double."""
+    real = target.ne(PAD)
+    every = torch.cat([mean_log_prob(log_probs)[None], log_probs]).double()
+    return torch.cat([real.sum()[None].double(), -(every * real).sum((1, 2))])

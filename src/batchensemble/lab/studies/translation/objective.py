@@ -1,0 +1,91 @@
+"""What a translator is given, what it minimises, and how good its words are."""
+
+import math
+from functools import partial
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.lab.data.text import PAD
+from batchensemble.lab.training.step import Loss
+
+from .batches import Batch
+from .recipe import Members
+
+
+def inputs(batch: Batch) -> dict[str, Any]:
+    """What the network sees: the source, and the target up to each word that it is to say next."""
+    return {
+        "input_ids": batch.source,
+        "attention_mask": batch.source.ne(PAD),
+        "decoder_input_ids": F.pad(batch.target[:, :-1], (1, 0), value=PAD),
+        "use_cache": False,
+    }
+
+
+def objective(members: Members | None, smoothing: float) -> Loss:
+    """The loss of a training: for members the mean of theirs, never the loss of their mean."""
+    if members is not None and members.rows == "repeated":
+        return partial(_repeated, smoothing=smoothing)
+    return partial(_dealt, count=1 if members is None else members.count, smoothing=smoothing)
+
+
+def _dealt(model: nn.Module, batch: Batch, count: int, smoothing: float) -> dict[str, Tensor]:
+    """Every sentence to one member, by its place in the batch of all processes."""
+    if batch.place is None or count == 1:
+        logits = model(**inputs(batch)).logits
+    else:
+        logits = model(**inputs(batch), member=batch.place * count // batch.total).logits
+    return translated(logits, batch.target, smoothing)
+
+
+def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Tensor]:
+    """Every sentence to every member."""
+    logits = cast(be.Ensemble, model).members(**inputs(batch)).logits
+    return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing)
+
+
+def translated(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> dict[str, Tensor]:
+    r"""Mean loss per token, which is minimised, and without smoothing; and how many tokens there were.
+
+    `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, padding left out.
+
+    Example:
+        >>> scores = translated(torch.zeros(1, 3, 8), torch.tensor([[5, 1, 0]]), smoothing=0.1)
+        >>> round(scores["nll"].exp().item(), 3), scores["tokens"].item()
+        (8.0, 2.0)
+    """
+    log_probs = logits.float().log_softmax(-1)
+    real = target.ne(PAD)
+    tokens = real.sum()
+    nll = -(word_log_probs(log_probs, target) * real).sum() / tokens
+    even = -(log_probs.mean(-1) * real).sum() / tokens
+    return {"loss": (1 - smoothing) * nll + smoothing * even, "nll": nll.detach(), "tokens": tokens.float()}
+
+
+def word_log_probs(log_probs: Tensor, target: Tensor) -> Tensor:
+    """Log-probability of every word said, `(..., T)`, from those of all words, `(..., T, words)`."""
+    return log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+
+
+def mean_log_prob(log_probs: Tensor) -> Tensor:
+    r"""`log 1/M sum_i p_i` over the first axis.
+
+    Example:
+        >>> mean_log_prob(torch.tensor([[0.8], [0.4]]).log()).exp()
+        tensor([0.6000])
+    """
+    return log_probs.logsumexp(0) - math.log(len(log_probs))
+
+
+@torch.no_grad()
+def member_log_probs(model: nn.Module, batch: Batch) -> Tensor:
+    """Of every member and every word said, `(members, N, T)`; one network is one member."""
+    if isinstance(model, be.Ensemble):
+        logits = model.members(**inputs(batch)).logits
+    else:
+        logits = model(**inputs(batch)).logits.unsqueeze(0)
+    return word_log_probs(logits.float().log_softmax(-1), batch.target.expand(len(logits), *batch.target.shape))

@@ -1,0 +1,134 @@
+"""Recipes to trained translators: trained once, found again by whoever asks for the same."""
+
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+import batchensemble as be
+from batchensemble.lab.data.text import Buckets
+from batchensemble.lab.files import locked
+from batchensemble.lab.models.transformer import CROSS_ATTENTION, SELF_ATTENTION, SIZES, transformer
+from batchensemble.lab.records import content_key
+from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.fit import Training, Workplace, fit
+from batchensemble.lab.training.optimizers import adam
+from batchensemble.lab.training.schedules import inverse_square_root
+
+from .batches import TokenBatches
+from .corpora import TextData
+from .evaluation import Evaluator
+from .objective import objective
+from .recipe import Recipe
+from .translator import Translator, bleu
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Line = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained translator in evaluation mode, the log of its training, and where it lies."""
+
+    translator: Translator
+    log: list[dict[str, float]]
+    folder: Path
+
+    @property
+    def model(self) -> nn.Module:
+        """The network or the ensemble."""
+        return self.translator.model
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Trains recipes on one corpus.
+
+    Args:
+        fabric: device, precision and processes.
+        context: where to work.
+        data: the corpus.
+    """
+
+    fabric: "Fabric"
+    context: Context
+    data: TextData
+
+    def train(self, recipe: Recipe, seed: int) -> Trained:
+        """A translator, trained in a folder that is named by all that its weights depend on."""
+        key = content_key({"translation": recipe.settings(), "seed": seed})
+        folder = self.context.work / "weights" / key
+        kind = "single" if recipe.members is None else f"{recipe.members.count} members"
+        # a step for every shape of batch would take longer to compile than to train
+        place = Workplace(self.fabric, folder, self.context.progress, compiled=False)
+        with locked(folder) if self.fabric.is_global_zero else nullcontext():
+            training = self._training(recipe, seed)
+            log = fit(training, place, f"{recipe.data}, {recipe.size}, {kind}, seed {seed}")
+            translator = self._translator(training.model.eval())
+            if self.fabric.is_global_zero:
+                translator.save(folder / "translator")
+        return Trained(translator, log, folder)
+
+    def _training(self, recipe: Recipe, seed: int) -> Training:
+        model = build(recipe, len(self.data.vocabulary), self._longest, seed).to(self.fabric.device)
+        scale = 1.0 if recipe.members is None else recipe.members.fast_lr_scale
+        top = recipe.lr * SIZES[recipe.size].width ** -0.5 * recipe.warmup**-0.5
+        target = recipe.until_perplexity
+        return Training(
+            model,
+            objective(recipe.members, recipe.smoothing),
+            self._batches(recipe, seed),
+            adam(be.parameter_groups(model, top, 0.0, fast_lr_scale=scale), self.fabric.device),
+            inverse_square_root(recipe.warmup, recipe.epoch),
+            recipe.epochs,
+            seed,
+            partial(self._validate, model, recipe),
+            None if target is None else lambda line: line["validation_perplexity"] <= target,
+        )
+
+    @property
+    def _longest(self) -> int:
+        """Positions that the network knows: twice what it is trained with, since translations may be longer."""
+        return 2 * int(max(self.data.train.lengths.max(), 32))
+
+    def _batches(self, recipe: Recipe, seed: int) -> TokenBatches:
+        fabric, train = self.fabric, self.data.train
+        buckets = Buckets(train.lengths, recipe.tokens)
+        return TokenBatches(train, buckets, recipe.epoch, seed, fabric.device, fabric.global_rank, fabric.world_size)
+
+    def _validate(self, model: nn.Module, recipe: Recipe, epoch: int) -> dict[str, float]:
+        """Perplexity of the validation set, BLEU of the test set from time to time, and the time that it took."""
+        began = time.perf_counter()
+        found = Evaluator(self.data.valid, self.fabric).likelihood(model)
+        numbers = {"validation_nll": found.nll, "validation_perplexity": found.perplexity}
+        if (epoch + 1) % recipe.bleu_every == 0 and epoch + 1 < recipe.epochs and self.fabric.is_global_zero:
+            numbers["bleu"] = self.test_bleu(self._translator(model))[0]
+        model.train()
+        return {**numbers, "evaluation_seconds": round(time.perf_counter() - began, 4)}
+
+    def test_bleu(self, translator: Translator) -> tuple[float, str]:
+        """BLEU of the test set's translations, and its signature."""
+        return bleu(translator.translate(self.data.test.text("source")), self.data.test.text("target"))
+
+    def _translator(self, model: nn.Module) -> Translator:
+        return Translator(model, self.data.vocabulary, autocast=self.fabric.autocast)
+
+
+def build(recipe: Recipe, vocabulary: int, longest: int, seed: int) -> nn.Module:
+    """The untrained network, converted where the recipe has members: both start from the same weights."""
+    generator = torch.Generator().manual_seed(seed)
+    rates: dict[str, Any] = {"dropout": recipe.dropout, "inner_dropout": recipe.inner_dropout}
+    net: nn.Module = transformer(vocabulary, recipe.size, **rates, longest=longest, generator=generator)
+    if recipe.members is None:
+        return net
+    members = recipe.members
+    where = SELF_ATTENTION + CROSS_ATTENTION if members.cross_attention else SELF_ATTENTION
+    return be.convert(net, members.count, include=where, init=members.init, copy=False, generator=generator)
