@@ -119,9 +119,10 @@ def test_a_trunk_answers_for_every_member() -> None:
     assert edge().unfold(x, M, N) is x
 
 
-def test_rows_on_two_axes_beside_the_batchs_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"has 12 rows on axes \[1, 2\]: which one is the batch"):
-        edge().unfold(torch.zeros(2, M * N, M * N), M, N)
+def test_of_two_axes_with_the_rows_the_first_is_taken() -> None:
+    """As many hidden units as rows: an LSTM's h_n has the rows on axis 1."""
+    x = torch.randn(2, M * N, M * N)
+    assert torch.equal(edge().unfold(x, M, N), x.unflatten(1, (M, N)).movedim(1, 0))
 
 
 @pytest.mark.parametrize(

@@ -117,3 +117,11 @@ def test_bad_loaders_are_refused() -> None:
     for batch in (rows(), (rows(),), {"x": rows()}):
         with pytest.raises(TypeError, match="a batch must be"):
             be.diagnose(ensemble(), [batch])
+
+
+def test_labels_that_do_not_count_are_left_out() -> None:
+    model, [(x, y), *_] = ensemble(), data()
+    half = y.clone()
+    half[::2] = -100
+    counted = half != -100
+    assert be.diagnose(model, [(x, half)]) == be.diagnose(model, [(x[counted], y[counted])])

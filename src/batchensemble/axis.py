@@ -158,14 +158,10 @@ class Edge:
         return self._axis_of_rows(tensor, rows) is not None
 
     def _axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
-        """The batch axis; else the one axis that has the rows (an LSTM's h_n); else none."""
+        """The batch axis; else the first axis that has the rows (an LSTM's h_n has them on axis 1); else none."""
         if tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
             return self.axis
         found = [axis for axis in range(tensor.ndim) if tensor.shape[axis] == rows]
-        if len(found) > 1:
-            raise ValueError(
-                f"an output of shape {tuple(tensor.shape)} has {rows} rows on axes {found}: which one is the batch?"
-            )
         if found:
             return found[0]
         several = tensor.ndim > self.axis and rows > 0 and tensor.shape[self.axis] % rows == 0

@@ -16,6 +16,7 @@ from batchensemble.prediction import Prediction
 # tenth of that, and owe less than a fiftieth of their uncertainty to each other, are one network in practice.
 COLLAPSED_DISAGREEMENT = 0.1
 COLLAPSED_INFORMATION = 0.02
+IGNORED = -100  # torch's label for positions that do not count
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
     Args:
         model: an ensemble of classifiers (`combine` "softmax" or "vote").
         loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict; or a dict with `labels` in it.
+            Labels of -100 are left out.
 
     Example:
         >>> import batchensemble as be
@@ -139,8 +141,9 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         args, kwargs, labels = _inputs_and_labels(batch)
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
-        found.append(probs.movedim(axis, -1).flatten(1, -2))
-        wanted.append(labels.reshape(-1).cpu())
+        flat = labels.reshape(-1).cpu()
+        found.append(probs.movedim(axis, -1).flatten(1, -2)[:, flat != IGNORED])
+        wanted.append(flat[flat != IGNORED])
     if not found:
         raise ValueError("the loader gave no batch to diagnose")
     return torch.cat(found, 1), torch.cat(wanted)

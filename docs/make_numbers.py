@@ -1,0 +1,92 @@
+"""Write the numbers of README and docs from the records in results/; with --check, only see that they are up to date.
+
+    python docs/make_numbers.py [--check]
+
+A page marks the place: everything between `<!-- numbers: NAME -->` and `<!-- end -->` is drawn by the function of that
+name below.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "findings.md"]
+MARK = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def speed() -> str:
+    """Time over the limit, machine by machine."""
+    lines = ["| ResNet-32x4, 4 members | the limit | ours | ratio | memory |", "|---|---|---|---|---|"]
+    machines = []
+    for path in sorted((ROOT / "results" / "speed").glob("*.json")):
+        record = json.loads(path.read_text())
+        for row in record["rows"]:
+            if row["fold_above"] == min(other["fold_above"] for other in record["rows"]):
+                lines.append(
+                    f"| {row['case']} | {row['limit_ms']:.2f} ms | {row['ms']:.2f} ms | {row['ratio']:.2f} "
+                    f"| {row['memory_ratio']:.2f} |"
+                )
+        made = record["provenance"]
+        machines.append(f"{made['hardware']}, torch {made['versions']['torch']}, commit {made['commit']}")
+    limit = "The limit is the plain network on as many rows (inference: members x inputs), compiled, as a CUDA graph."
+    return "\n".join([*lines, "", f"{limit} {'; '.join(machines)}."])
+
+
+def single() -> str:
+    """Single networks on CIFAR-10 at paper scale."""
+    found = [record for record in _records("paper", "classification") if _recipe(record)["method"]["name"] == "single"]
+    clean = [record["metrics"] for record in found if record["run"]["settings"]["test"] == "clean"]
+    unseen = [record["metrics"] for record in found if record["run"]["settings"]["test"] == "unseen"]
+    shift = [row for record in found for row in record["metrics"].get("shift", [])]
+    lines = ["| single ResNet-32x4, CIFAR-10 | here | the paper |", "|---|---|---|"]
+    seeds = ", ".join(f"{100 * metrics['accuracy']:.2f}" for metrics in clean)
+    lines.append(f"| accuracy, % | {100 * mean(m['accuracy'] for m in clean):.2f} (seeds: {seeds}) | 95.31 |")
+    lines.append(f"| ECE, % | {100 * mean(m['ece'] for m in clean):.2f} | 3.27 |")
+    lines.append(f"| negative log-likelihood | {mean(m['nll'] for m in clean):.3f} | |")
+    lines.append(f"| training accuracy, % | {100 * mean(m['train_accuracy'] for m in clean):.2f} | 100 |")
+    lines.append(f"| AUROC against CIFAR-100 by entropy | {mean(m['auroc'] for m in unseen):.3f} | |")
+    for severity in (1, 3, 5):
+        accuracy = mean(row["accuracy"] for row in shift if row["severity"] == severity)
+        lines.append(f"| accuracy under 19 corruptions, severity {severity}, % | {100 * accuracy:.1f} | |")
+    made = found[0]["provenance"]
+    where = f"{made['hardware']}, torch {made['versions']['torch']}, commit {made['commit']}"
+    return "\n".join([*lines, "", f"Scale `paper`: 250 epochs, {len(clean)} seeds; {where}."])
+
+
+NUMBERS: dict[str, Callable[[], str]] = {"speed": speed, "single": single}
+
+
+def _records(scale: str, study: str) -> list[dict[str, Any]]:
+    records = [json.loads(path.read_text()) for path in (ROOT / "results" / scale).glob(f"{study}-*.json")]
+    return sorted(records, key=lambda record: record["run"]["seed"])
+
+
+def _recipe(record: dict[str, Any]) -> dict[str, Any]:
+    recipe: dict[str, Any] = record["run"]["settings"]["recipe"]
+    return recipe
+
+
+def drawn(text: str) -> str:
+    """A page with its numbers as the records have them."""
+    return MARK.sub(lambda match: f"{match[1]}{NUMBERS[match[2]]()}\n{match[3]}", text)
+
+
+def main() -> int:
+    """Write the pages, or say which are out of date."""
+    stale = [page for page in PAGES if drawn(page.read_text()) != page.read_text()]
+    if "--check" in sys.argv:
+        for page in stale:
+            print(f"{page.relative_to(ROOT)} is out of date: run python docs/make_numbers.py")
+        return len(stale)
+    for page in stale:
+        page.write_text(drawn(page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
