@@ -78,11 +78,10 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
     ask: Callable[[], Tensor] = partial(method.logits, models, images, 1)
     if device.type == "cuda":
         torch.compiler.reset()  # every ensemble is compiled anew, however many came before
-        torch.cuda.reset_peak_memory_stats(device)
         ask = torch.compile(ask, dynamic=False)
     with torch.no_grad(), fabric.autocast():
         seconds = median_seconds(ask, settings.repeats, device)
-    memory = float(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else 0.0
+        memory = peak_memory(ask, device)
     return {"seconds": seconds, "parameters": float(sum(map(_size, models))), "memory": memory}
 
 
@@ -96,6 +95,15 @@ def median_seconds(work: Callable[[], Tensor], repeats: int, device: torch.devic
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - began)
     return statistics.median(times[2:])
+
+
+def peak_memory(work: Callable[[], Tensor], device: torch.device) -> float:
+    """The most bytes that were in use while some work was done; zero without a GPU, which counts them."""
+    if device.type != "cuda":
+        return 0.0
+    torch.cuda.reset_peak_memory_stats(device)
+    work()
+    return float(torch.cuda.max_memory_allocated(device))
 
 
 def _size(model: nn.Module) -> int:
