@@ -77,7 +77,7 @@ def _components(fast: Tensor) -> tuple[Tensor, ...]:
 
 
 def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
-    """The cheaper form for these shapes. It never depends on how many other members there are.
+    """The cheaper form for these shapes; for one member it never depends on how many others there are.
 
     Scaling reads and writes `positions * (in + out)` activations, folding one weight per member; folding wins once
     a member has several times more of the former. Rank k multiplies the products of `scale`, never those of `fold`.
@@ -93,7 +93,9 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
     if rows.owner is not None or op.stackable:
         return "fold"
     trains = torch.is_grad_enabled() and op.r.requires_grad and x.dtype != torch.float16
-    return "split" if op.splittable and rank == 1 and trains else "scale"
+    fits = op.splittable and rank == 1 and rows.members <= SPLIT_UP_TO
+    return "split" if fits and trains else "scale"
 
 
 FOLD_ABOVE = 4  # measured: see benchmarks/NOTES.md
+SPLIT_UP_TO = 64  # members: each of them is a kernel of its own in backward

@@ -91,7 +91,7 @@ class RankOne(MemberModule):
         self.stack_("bias")
 
     def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
-        """R and s of new members."""
+        """The fast weights of new members."""
         sizes = zip("rs", self._features(), strict=True)
         return {
             side: draw_fast(self.weight, count, self.rank, size, self.init, side, generator) for side, size in sizes
