@@ -15,6 +15,7 @@ from batchensemble.lab.models import resnet
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.trainer import on_device
 from batchensemble.lab.training.devices import Precision, start_fabric
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
     """Seconds to classify a batch, parameters, and on a GPU the most memory that it took."""
     device = fabric.device
     network = partial(resnet, settings.depth, settings.width, settings.classes)
-    models = [part.method.build(network, part.seed).eval().to(device) for part in method.parts(0)]
-    images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
+    models = [on_device(part.method.build(network, part.seed).eval(), device) for part in method.parts(0)]
+    images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    images = images.to(device, memory_format=torch.channels_last)
     ask: Callable[[], Tensor] = partial(method.logits, models, images, 1)
     if device.type == "cuda":
         torch.compiler.reset()  # every ensemble is compiled anew, however many came before

@@ -96,15 +96,22 @@ class Trainer:
         model = part.method.build(network, part.seed)
         if self.fabric.world_size > 1 and not recipe.own_members:
             model = synchronised_(model, self.fabric.device)
-        on_gpu = self.fabric.device.type == "cuda"
-        layout = torch.channels_last if on_gpu else torch.contiguous_format
-        return model.to(self.fabric.device, memory_format=layout)  # type: ignore[call-overload, no-any-return]
+        return on_device(model, self.fabric.device)
 
     def _batches(self, recipe: Recipe, part: Part) -> ImageBatches:
         fabric = self.fabric
         streams = part.method.streams(part.seed)
         shared = (fabric.global_rank, fabric.world_size, recipe.own_members)
         return ImageBatches(self.train, self.view, streams, recipe.batch, *shared)
+
+
+def on_device(model: nn.Module, device: torch.device) -> nn.Module:
+    """The model where it computes; on a GPU with its kernels as tensor cores like them, channels last."""
+    model = model.to(device)
+    if device.type == "cuda":
+        for kernel in (parameter for parameter in model.parameters() if parameter.ndim == 4):
+            kernel.data = kernel.data.contiguous(memory_format=torch.channels_last)
+    return model
 
 
 def _share_statistics(model: nn.Module, epoch: int) -> Mapping[str, float]:
