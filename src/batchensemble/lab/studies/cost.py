@@ -75,12 +75,12 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
     device = fabric.device
     network = partial(resnet, settings.depth, settings.width, settings.classes)
     models = [on_device(part.method.build(network, part.seed).eval(), device) for part in method.parts(0)]
-    images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    images = images.to(device, memory_format=torch.channels_last)
+    images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
     ask: Callable[[], Tensor] = partial(method.logits, models, images, 1)
     if device.type == "cuda":
         torch.compiler.reset()  # every ensemble is compiled anew, however many came before
-        ask = torch.compile(ask, dynamic=False)
+        images = images.contiguous(memory_format=torch.channels_last)
+        ask = torch.compile(partial(method.logits, models, images, 1), dynamic=False)
     with torch.no_grad(), fabric.autocast():
         seconds = median_seconds(ask, settings.repeats, device)
         memory = peak_memory(ask, device)

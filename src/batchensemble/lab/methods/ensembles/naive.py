@@ -96,7 +96,8 @@ class Stacked(nn.Module):
         def member(state: dict[str, Tensor], images: Tensor) -> Tensor:
             return cast(Tensor, functional_call(self.net, state, images))
 
-        return vmap(member, randomness="different")(state, images)
+        # vmap has no rule for pooling where channels come last
+        return vmap(member, randomness="different")(state, images.contiguous())
 
 
 def _owner(net: nn.Module, name: str) -> tuple[nn.Module, str]:
