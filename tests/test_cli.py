@@ -77,6 +77,7 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far, up"),
         (("run", "failing"), 1, "the disk is full"),
         (("data", "mnist"), 1, "data must be one of cifar10"),
+        (("data", "digits-c"), 1, "corrupted versions are made of cifar10-test, cifar100-test"),
     ],
 )
 def test_what_is_wrong_is_said(run, arguments, code, message):

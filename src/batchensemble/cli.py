@@ -104,16 +104,18 @@ def report(
 
 @app.command()
 def data(
-    names: Annotated[list[str], typer.Argument(help="cifar10, cifar100", show_default=False)],
+    names: Annotated[list[str], typer.Argument(help="cifar10, cifar100, cifar10-c, cifar100-c", show_default=False)],
     data: DataOption = None,
 ) -> None:
-    """Download data sets, with checksums, to where experiments look for them."""
+    """Download data sets, with checksums, to where experiments look for them; corrupted ones are made here."""
+    from batchensemble.lab.studies.corrupted import prepare_corrupted
     from batchensemble.lab.studies.images import load_images
 
     with _plain_errors():
         for name in names:
-            train, test = load_images(name, data)
-            console.print(f"{name}: {len(train):,} training and {len(test):,} test images of {train.classes} classes")
+            train, test = load_images(name.removesuffix("-c"), data)
+            where = f", corrupted in {prepare_corrupted(test, data)}" if name.endswith("-c") else ""
+            console.print(f"{name}: {len(train):,} training and {len(test):,} test images{where}", highlight=False)
 
 
 @app.command()

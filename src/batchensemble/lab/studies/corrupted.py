@@ -21,6 +21,19 @@ def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> It
             yield name, severity, load_cifar_c(folder, name, severity, classes=test.classes)
 
 
+def prepare_corrupted(test: ImageSet, root: Path | None) -> Path:
+    """The folder of all corrupted versions of a test set among the data, made here unless they are there.
+
+    Raises:
+        ValueError: there is no corrupted version of that set.
+    """
+    if test.name not in PUBLISHED:
+        raise ValueError(f"corrupted versions are made of {', '.join(PUBLISHED)}; got {test.name}")
+    folder = data_root(root) / PUBLISHED[test.name]
+    there = all((folder / f"{name}.npy").exists() for name in CORRUPTIONS)
+    return folder if there else make_cifar_c(test, folder)
+
+
 def _published(test: ImageSet, root: Path | None) -> Path | None:
     """The folder of the authors' own files, which hold the whole test set."""
     folder = data_root(root) / PUBLISHED.get(test.name, "not published")
