@@ -26,7 +26,7 @@ training = Training(epochs=8, batch_size=32, lr=0.05)
 
 with tempfile.TemporaryDirectory() as folder:
     # With a folder, a script that is killed and started again goes on where it was.
-    learner = Learner(backbone, head=512, start="first", training=training, folder=folder)
+    learner = Learner(backbone, head=512, training=training, folder=folder)
     for number in range(10):
         if str(number) not in learner.tasks:
             learner.learn(task(number, 256), number)

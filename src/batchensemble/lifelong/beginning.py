@@ -14,7 +14,7 @@ from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, train_own_, twin
 from batchensemble.lifelong.similarity import similarities
 
-Start = Literal["init", "first", "similar"]
+Start = Literal["first", "similar", "init"]
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,19 @@ class Beginning:
 
     Args:
         head: how heads are made.
-        start: later tasks begin as the initialisation says, as the first task, or as the most similar one.
+        start: later tasks begin as the first task, as the most similar one, or as the initialisation says.
         laterals: how many earlier tasks a new one looks at.
         seed: of all that is drawn.
     """
 
     head: HeadRule
-    start: Start = "init"
+    start: Start = "first"
     laterals: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.start not in ("init", "first", "similar"):
-            raise ValueError(f"start must be 'init', 'first' or 'similar', got {self.start!r}")
+        if self.start not in ("first", "similar", "init"):
+            raise ValueError(f"start must be 'first', 'similar' or 'init', got {self.start!r}")
         if self.laterals < 0:
             raise ValueError(f"laterals must be at least 0, got {self.laterals}")
 

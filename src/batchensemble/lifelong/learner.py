@@ -45,7 +45,8 @@ class Learner(nn.Module):
         norm: `statistics`: scales and shifts are shared and frozen after the first task, and every task has running
             statistics of its own; `shared`: these are frozen, too; `member`: every task has norms of its own.
         init: how r and s begin, as in `batchensemble.convert`.
-        start: later tasks begin as `init` says (the paper), as the `first` task, or as the most `similar` one.
+        start: later tasks begin as the `first` task, as the most `similar` one, or as `init` says: the paper's way,
+            which scrambles what the first task learned and is harder to recover from.
         laterals: how many earlier tasks (the most similar ones) a new task also looks at.
         pretrained: the shared weights are good as they are: no task trains them. Goes with `init="ones"`.
         include: which layers have fast weights, as in `batchensemble.convert`.
@@ -55,13 +56,14 @@ class Learner(nn.Module):
         seed: of heads, r and s.
 
     Example:
-        >>> backbone = nn.Sequential(nn.Linear(4, 16), nn.ReLU())
-        >>> learner = Learner(backbone, head=16, training=Training(epochs=2, batch_size=8))
-        >>> x = torch.randn(32, 4)
+        >>> _ = torch.manual_seed(0)
+        >>> backbone = nn.Sequential(nn.Linear(4, 64), nn.ReLU())
+        >>> learner = Learner(backbone, head=64, training=Training(epochs=10, batch_size=16))
+        >>> x = torch.randn(64, 4)
         >>> for name, label in {"first": x[:, 0] > 0, "second": x[:, 1] > 0}.items():
         ...     _ = learner.learn((x, label.long()), name)
         >>> learner.tasks, learner.predict(x, task="second").probs.shape
-        (('first', 'second'), torch.Size([32, 2]))
+        (('first', 'second'), torch.Size([64, 2]))
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Learner(nn.Module):
         rank: int = 1,
         norm: Norm = "statistics",
         init: Init = "sign",
-        start: Start = "init",
+        start: Start = "first",
         laterals: int = 0,
         pretrained: bool = False,
         include: Rule = None,
