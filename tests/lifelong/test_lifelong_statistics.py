@@ -1,5 +1,6 @@
 """Statistics of every member's own around one scale and shift."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -49,3 +50,17 @@ def test_an_extracted_member_has_its_own_statistics() -> None:
         assert type(plain[1]) is nn.BatchNorm2d
         torch.testing.assert_close(plain.eval()(x), model(x, member=member))
     assert not torch.equal(model(x, member=0), model(x, member=1))
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_one_member_alone_takes_the_same_values_as_among_others(momentum: float | None) -> None:
+    alone, mixed = ensemble().train(), ensemble().train()
+    for model in (alone, mixed):
+        model.net[1].momentum = momentum
+        model.net[3] = nn.Identity()
+    for seed in range(3):
+        x = torch.randn(8, 1, 5, 5, generator=torch.Generator().manual_seed(seed))
+        torch.testing.assert_close(alone(x, member=1), mixed(x, member=torch.ones(8, dtype=torch.long)))
+    for name in ("running_mean", "running_var", "num_batches_tracked"):
+        torch.testing.assert_close(getattr(alone.net[1], name), getattr(mixed.net[1], name))
+    assert alone.net[1].num_batches_tracked.tolist() == [0, 3]

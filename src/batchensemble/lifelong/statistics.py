@@ -1,30 +1,47 @@
 """Batch norms whose running statistics belong to the tasks while scale and shift stay common property."""
 
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn import norm
 from batchensemble.nn.convert import swap_
+from batchensemble.nn.route import rows_of
 
 OWN = ("running_mean", "running_var", "num_batches_tracked")
 
 
-class BatchNorm1d(norm.BatchNorm1d):
+class OwnStatistics(norm.BatchNorm):
+    """What the three norms below share: where all rows are one member's, torch's own kernel does the work."""
+
+    stacked = OWN  # type: ignore[assignment]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """`(rows, channels, ...)`, the same out."""
+        member = rows_of(self, input, axis=0).owner
+        if not isinstance(member, int) or self.running_mean is None or self.running_var is None:
+            return super().forward(input)
+        momentum = self._momentum(member) if self.training else 0.0
+        mean, var = self.running_mean[member], self.running_var[member]  # views, which training updates
+        return F.batch_norm(input, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
+
+    def _momentum(self, member: int) -> float:
+        """How far a batch moves the running statistics; without a momentum they are means over all batches."""
+        assert self.num_batches_tracked is not None  # for the type checker
+        self.num_batches_tracked[member] += 1
+        return 1 / int(self.num_batches_tracked[member]) if self.momentum is None else self.momentum
+
+
+class BatchNorm1d(OwnStatistics, norm.BatchNorm1d):
     """`torch.nn.BatchNorm1d` with every member's own statistics and one scale and shift for all."""
 
-    stacked = OWN  # type: ignore[assignment]
 
-
-class BatchNorm2d(norm.BatchNorm2d):
+class BatchNorm2d(OwnStatistics, norm.BatchNorm2d):
     """`torch.nn.BatchNorm2d` with every member's own statistics and one scale and shift for all."""
 
-    stacked = OWN  # type: ignore[assignment]
 
-
-class BatchNorm3d(norm.BatchNorm3d):
+class BatchNorm3d(OwnStatistics, norm.BatchNorm3d):
     """`torch.nn.BatchNorm3d` with every member's own statistics and one scale and shift for all."""
-
-    stacked = OWN  # type: ignore[assignment]
 
 
 KINDS: dict[type[nn.Module], type[norm.BatchNorm]] = {
