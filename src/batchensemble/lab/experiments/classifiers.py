@@ -12,7 +12,7 @@ from batchensemble.lab.studies.recipe import Recipe
 
 BASE: Mapping[Scale, Recipe] = {
     "paper": Recipe(),
-    "small": Recipe(depth=14, width=1, share=0.2, epochs=6, batch=64, precision="fp32"),
+    "small": Recipe(depth=14, width=1, share=0.1, epochs=8, batch=64, precision="fp32"),
     "smoke": Recipe(data="procedural10", depth=14, width=1, epochs=2, batch=8, precision="fp32"),
 }
 """A single network on ten classes: the paper's ResNet-32x4, and what a CPU trains in minutes and in seconds."""
