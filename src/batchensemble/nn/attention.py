@@ -1,20 +1,20 @@
 """Multi-head attention for members: q, k, v and the output each have their own r and s."""
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.nn.init import Init, parse_init
-from batchensemble.nn.layers import Linear, check_count, linear_of
-from batchensemble.nn.member import Converted, Pick, put, reborn
+from batchensemble.nn.init import Fast
+from batchensemble.nn.layers import Linear, linear_of
+from batchensemble.nn.member import FastModule, Pick, put, reborn
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
 
-class MultiheadAttention(Converted, nn.MultiheadAttention):
+class MultiheadAttention(FastModule, nn.MultiheadAttention):
     """`torch.nn.MultiheadAttention` for members, in torch's argument order.
 
     Its four projections are `batchensemble.nn.Linear`; the attention between them is torch's own.
@@ -30,39 +30,11 @@ class MultiheadAttention(Converted, nn.MultiheadAttention):
     k_proj: Linear
     v_proj: Linear
 
-    def __init__(
-        self,
-        *args: Any,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-        **kwargs: Any,
-    ) -> None:
-        check_count("members", members)
-        super().__init__(*args, **kwargs)
-        self.plain_type = nn.MultiheadAttention
-        self._become(members, rank, init, generator)
-
-    @classmethod
-    def ensembled(
-        cls,
-        module: nn.Module,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-    ) -> Self:
-        """The attention around a plain one, whose weights it keeps."""
-        attention = cls.around(module)
-        attention._become(members, rank, init, generator)
-        return attention
-
-    def _become(self, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
+    def become(self, fast: Fast) -> None:
+        """Take the packed weights apart into projections that have members."""
         for name, linear in zip(_PROJECTIONS, self._plain_projections(), strict=True):
-            self.add_module(name, Linear.ensembled(linear, members, rank, init, generator))
-        last = "ones" if parse_init(init)[0] == "first" else init  # only q, k and v read the attention's input
-        self.add_module("out_proj", Linear.ensembled(self.out_proj, members, rank, last, generator))
+            self.add_module(name, Linear.ensembled(linear, fast))
+        self.add_module("out_proj", Linear.ensembled(self.out_proj, fast.behind_first()))
         for name in ("in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             self._parameters[name] = None
         for child in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent
-from batchensemble.nn.init import Init, parse_init
-from batchensemble.nn.layers import check_count
+from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.member import Converted, MemberModule, Pick
 from batchensemble.nn.selection import Rule, Selection
 
@@ -65,9 +64,7 @@ def convert_(
         >>> done.converted
         ('0', '2')
     """
-    check_count("members", members)
-    check_count("rank", rank)
-    rule = parse_init(init)[0]
+    fast = Fast(members, rank, init, generator)
     if norm not in ("shared", "member"):
         raise ValueError(f"norm must be 'shared' or 'member', got {norm!r}")
     selection = Selection(net, include, exclude, fan_out)
@@ -79,11 +76,9 @@ def convert_(
         if reason:
             left[name] = reason
             continue
-        swaps[module] = _ensembled(target, name, module, members, rank, init, generator)
-        if rule == "first" and isinstance(
-            swaps[module], layers.RankOne | attention.MultiheadAttention | recurrent.Recurrent
-        ):
-            init = "ones"  # the first converted layer has been served
+        swaps[module] = _ensembled(target, name, module, fast)
+        if not issubclass(target, (*_NORMS, embedding.Embedding)):  # these have no r to be the first
+            fast = fast.behind_first()
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
     net = swap_(net, swaps)
@@ -92,21 +87,8 @@ def convert_(
     return net, Conversion(tuple(names[id(module)] for module in swaps), left)
 
 
-def _ensembled(
-    target: Any,
-    name: str,
-    module: nn.Module,
-    members: int,
-    rank: int,
-    init: Init,
-    generator: torch.Generator | None,
-) -> Converted:
-    if issubclass(target, _NORMS):
-        layer = target.ensembled(module, members)
-    elif issubclass(target, embedding.Embedding):
-        layer = target.ensembled(module, members, init, generator)
-    else:
-        layer = target.ensembled(module, members, rank, init, generator)
+def _ensembled(target: Any, name: str, module: nn.Module, fast: Fast) -> Converted:
+    layer = target.ensembled(module, fast.members if issubclass(target, _NORMS) else fast)
     for inner, part in layer.named_modules():
         part.where = f"{name}.{inner}" if inner else name
         part.routed = True

@@ -1,6 +1,7 @@
 """How fast weights start."""
 
 import re
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -28,6 +29,39 @@ def parse_init(init: Init) -> tuple[str, float]:
     if match[1] == "sign" and number > 1:
         raise ValueError(f"init={init!r}: the chance of +1 must lie in [0, 1]")
     return match[1], number
+
+
+def check_count(name: str, value: int) -> int:
+    """A positive integer, or a `ValueError` that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class Fast:
+    """What a layer's fast weights are to be: how many, of which rank, and how they start.
+
+    Example:
+        >>> Fast(members=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: members must be a positive integer, got 0
+    """
+
+    members: int
+    rank: int = 1
+    init: Init = "sign"
+    generator: torch.Generator | None = None
+
+    def __post_init__(self) -> None:
+        check_count("members", self.members)
+        check_count("rank", self.rank)
+        parse_init(self.init)
+
+    def behind_first(self) -> "Fast":
+        """The same for a layer behind the first: where only that one is random, ones."""
+        return replace(self, init="ones") if parse_init(self.init)[0] == "first" else self
 
 
 @torch.no_grad()

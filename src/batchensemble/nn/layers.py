@@ -7,39 +7,24 @@ to the members. With `rank=k` they are `(members, k, in)` and `(members, k, out)
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.equation import equation_5
-from batchensemble.nn.init import Init, draw_fast
-from batchensemble.nn.member import MemberModule, Pick
+from batchensemble.nn.init import Fast, Init, draw_fast
+from batchensemble.nn.member import FastModule, MemberModule, Pick
 from batchensemble.nn.member_gradients import ScaledConvolution
 from batchensemble.nn.route import rows_of
 
 
-def check_count(name: str, value: int) -> int:
-    """A positive integer, or a `ValueError` that names it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return value
-
-
-class RankOne(MemberModule):
+class RankOne(FastModule, MemberModule):
     """A linear torch layer whose members differ by rank-one matrices.
 
     Finals inherit from it and from the torch layer that they ensemble, take that layer's arguments in its order, and
     say how the operation is applied.
-
-    Args:
-        *args: the torch layer's own arguments.
-        members: how many members share the weight.
-        rank: components of the fast matrix, `sum_j s_j r_j^T`.
-        init: how r and s start: "sign", "normal", "ones" or "first" (see `batchensemble.convert`).
-        generator: where random fast weights come from.
-        **kwargs: the torch layer's own keyword arguments.
     """
 
     stacked = ("r", "s", "bias")
@@ -56,37 +41,10 @@ class RankOne(MemberModule):
     rank: int
     init: Init
 
-    def __init__(
-        self,
-        *args: Any,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-        **kwargs: Any,
-    ) -> None:
-        check_count("members", members)
-        super().__init__(*args, **kwargs)
-        self.plain_type = type(self).__bases__[-1]
-        self._become(members, rank, init, generator)
-
-    @classmethod
-    def ensembled(
-        cls,
-        module: nn.Module,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-    ) -> Self:
-        """The layer around a plain one, whose weight it keeps."""
-        layer = cls.around(module)
-        layer._become(members, rank, init, generator)
-        return layer
-
-    def _become(self, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
-        self.members, self.rank, self.init = check_count("members", members), check_count("rank", rank), init
-        for name, rows in self.fresh(members, generator).items():
+    def become(self, fast: Fast) -> None:
+        """Add r and s, and a bias for every member."""
+        self.members, self.rank, self.init = fast.members, fast.rank, fast.init
+        for name, rows in self.fresh(fast.members, fast.generator).items():
             self.register_parameter(name, nn.Parameter(rows))
         self.stack_("bias")
 

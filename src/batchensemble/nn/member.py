@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Self, cast
 import torch
 from torch import Tensor, nn
 
+from batchensemble.nn.init import Fast, Init
+
 Pick = int | None  # a member, or None for the mean of all of them
 
 
@@ -23,6 +25,44 @@ class Converted(nn.Module):
     def around(cls, module: nn.Module) -> Self:
         """An instance that takes over everything `module` has: tensors, settings, hooks."""
         return cast(Self, reborn(module, cls, plain_type=type(module)))
+
+
+class FastModule(Converted):
+    """A module with fast weights: built with a torch module's own arguments, or around a plain one.
+
+    Args:
+        *args: the torch module's own arguments.
+        members: how many members share the weights.
+        rank: components of the fast matrix, `sum_j s_j r_j^T`.
+        init: how r and s start: "sign", "normal", "ones" or "first" (see `batchensemble.convert`).
+        generator: where random fast weights come from.
+        **kwargs: the torch module's own keyword arguments.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        members: int,
+        rank: int = 1,
+        init: Init = "sign",
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        fast = Fast(members, rank, init, generator)
+        super().__init__(*args, **kwargs)
+        self.plain_type = type(self).__bases__[-1]
+        self.become(fast)
+
+    @classmethod
+    def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
+        """The module around a plain one, whose weights it keeps."""
+        layer = cls.around(module)
+        layer.become(fast)
+        return layer
+
+    def become(self, fast: Fast) -> None:
+        """Add the members to what has been plain so far."""
+        raise NotImplementedError
 
 
 class MemberModule(Converted):

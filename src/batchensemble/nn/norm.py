@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.nn.layers import check_count
+from batchensemble.nn.init import check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.route import rows_of
 from batchensemble.nn.rows import Rows

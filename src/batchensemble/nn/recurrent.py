@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from batchensemble.nn.init import Init, parse_init
-from batchensemble.nn.layers import Linear, check_count, linear_of
+from batchensemble.nn.init import Fast, Init
+from batchensemble.nn.layers import Linear, linear_of
 from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import rows_of
 
@@ -41,27 +41,20 @@ class Recurrent(Converted):
         generator: torch.Generator | None = None,
         **kwargs: Any,
     ) -> None:
-        check_count("members", members)
+        fast = Fast(members, rank, init, generator)
         super().__init__()
-        self._become(self.recurrent_type(*args, **kwargs), members, rank, init, generator)
+        self._replace(self.recurrent_type(*args, **kwargs), fast)
 
     @classmethod
-    def ensembled(
-        cls,
-        module: nn.Module,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-    ) -> Self:
+    def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
         """The layer around a plain one, whose weights it keeps."""
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
-        layer._become(module, members, rank, init, generator)
+        layer._replace(module, fast)
         return layer
 
-    def _become(self, plain: Any, members: int, rank: int, init: Init, generator: torch.Generator | None) -> None:
-        self.members, self.plain_type, self.routed = check_count("members", members), type(plain), False
+    def _replace(self, plain: Any, fast: Fast) -> None:
+        self.members, self.plain_type, self.routed = fast.members, type(plain), False
         self.__dict__.update({name: vars(plain)[name].copy() for name in _HOOKS})
         self.train(plain.training)
         for name in (
@@ -79,9 +72,9 @@ class Recurrent(Converted):
         for name in self._flat:
             kind, cell = name.split("_", 1)
             if kind == "weight":
-                inner = "ones" if parse_init(init)[0] == "first" and not cell.startswith("ih_l0") else init
                 linear = linear_of(getattr(plain, name), getattr(plain, f"bias_{cell}", None))
-                self.add_module(cell, Linear.ensembled(linear, members, rank, inner, generator))
+                reads_input = cell.startswith("ih_l0")
+                self.add_module(cell, Linear.ensembled(linear, fast if reads_input else fast.behind_first()))
         self._cell = (_bare(plain),)  # in a tuple: its empty weights are no parameters of ours
 
     def forward(self, input: Tensor | PackedSequence, hx: Hidden = None) -> tuple[Any, Hidden]:
