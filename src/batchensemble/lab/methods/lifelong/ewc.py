@@ -35,7 +35,7 @@ class EWC:
         labels: `sampled` from the network's own answers (the Fisher information), or the `true` ones (the empirical).
     """
 
-    strength: float = 100.0
+    strength: float = 30.0
     rows: int = 500
     labels: Labels = "sampled"
 
