@@ -1,4 +1,4 @@
-"""The command line: batchensemble demo | list | run | report | data."""
+"""The command line: batchensemble demo | list | run | report | data | translate | bench."""
 
 import difflib
 import os
@@ -149,6 +149,47 @@ def translate(
     with _plain_errors():
         for line in translated_lines(find_translator(model, work), sys.stdin.buffer, **how):
             typer.echo(line)
+
+
+@app.command()
+def bench(
+    network: Annotated[str | None, typer.Option(help="resnet32x4, resnet14 or mlp.", show_default="resnet32x4")] = None,
+    members: Annotated[int | None, typer.Option(help="Of every ensemble.", show_default="4")] = None,
+    inputs: Annotated[str | None, typer.Option(help="Of inference.", show_default="8,128,512")] = None,
+    rows: Annotated[str | None, typer.Option(help="Of a training step.", show_default="128,512,1024")] = None,
+    layers: Annotated[
+        str | None, typer.Option(help="Linear layers alone: MEMBERSxROWSxWIDTH, or '' for none.", show_default="three")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="The median of so many counts.", show_default="30")] = None,
+    compiled: Annotated[
+        bool | None, typer.Option("--compile/--no-compile", help="torch.compile.", show_default="on a GPU")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only cases whose names hold this.")] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(help="'training step, 128 rows=1.10', 'memory of ...': fail when it is exceeded."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes where no others are given.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="File of the record.")] = Path("speed.json"),
+    device: DeviceOption = "auto",
+) -> None:
+    """Time ensembles beside the plain network, independent networks and other libraries, as ratios within one run."""
+    from batchensemble.lab.studies.speed import command
+
+    how: dict[str, Any] = {"network": network, "members": members, "inputs": inputs, "rows": rows, "layers": layers}
+    how |= {"repeats": repeats, "compiled": compiled, "only": only}
+    with _plain_errors():
+        settings = command.read_settings(quick, **how)
+        limits = command.read_limits(limit or [], settings)
+        with bars(console) as progress:
+            record = command.measured(settings, quick, Context(device=device, progress=progress), out)
+        for table in command.tables(record):
+            console.print(table)
+        for name, reason in record.metrics["skipped"].items():
+            console.print(f"{name}: not measured, {reason}", highlight=False, markup=False)
+        console.print(f"Written to {out}", highlight=False)
+        if broken := list(command.exceeded(record.metrics["rows"], limits)):
+            raise ValueError("; ".join(broken))
 
 
 def _until(experiments: Sequence[Experiment], perplexity: float) -> list[Experiment]:

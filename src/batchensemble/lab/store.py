@@ -57,11 +57,7 @@ class Store:
     def put(self, record: Record) -> None:
         """Writes a record, arrays first, so that a JSON file that is there is complete."""
         path = self.path(record.run)
-        content = {
-            "run": asdict(record.run),
-            "metrics": record.metrics,
-            "provenance": asdict(record.provenance),
-        }
+        content = document(record)
         if record.arrays:
             content["arrays"] = _write_arrays(path.with_suffix(".npz"), record.arrays)
         with written_whole(path) as beside:
@@ -84,6 +80,11 @@ class Store:
         """Every record of the folder, in the order of names."""
         for path in sorted(self.folder.glob("*/*-*.json")):
             yield _read(path)
+
+
+def document(record: Record) -> dict[str, Any]:
+    """A record without its arrays, as its JSON file has it."""
+    return {"run": asdict(record.run), "metrics": record.metrics, "provenance": asdict(record.provenance)}
 
 
 class _Arrays(Mapping[str, NDArray[Any]]):

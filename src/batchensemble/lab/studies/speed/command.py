@@ -1,0 +1,156 @@
+"""`batchensemble bench`: options to a run, a record to tables, and the limits that it has to keep."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from batchensemble.lab.files import written_whole
+from batchensemble.lab.records import Record, Run, Scale
+from batchensemble.lab.store import document
+from batchensemble.lab.studies.speed.cases import LIMIT, QUICK, SINGLE, Settings, cases
+from batchensemble.lab.studies.speed.study import SPEED
+from batchensemble.lab.studies.speed.ways import OURS
+from batchensemble.lab.studies.study import Context
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MEMORY = "memory of "
+WHAT = {LIMIT: "the limit; inference: members x inputs", SINGLE: ""}
+
+
+def read_settings(quick: bool, **options: Any) -> Settings:
+    """The settings, or the quick ones, changed by the options that are given (not `None`), numbers as text.
+
+    Example:
+        >>> read_settings(True, members=2, rows="6,8", network=None).rows
+        (6, 8)
+    """
+    read: dict[str, Callable[[Any], Any]] = {"inputs": numbers, "rows": numbers, "layers": layer_sizes, "only": tuple}
+    given = {name: value for name, value in options.items() if value is not None}
+    return replace(
+        QUICK if quick else Settings(),
+        **{name: read[name](value) if name in read else value for name, value in given.items()},
+    )
+
+
+def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Record:
+    """Measures, and writes the record to a file; a quick one never passes for a measurement of the paper's network."""
+    scale: Scale = "smoke" if quick else "paper" if settings.network == "resnet32x4" else "small"
+    record = SPEED.run(Run(SPEED.name, settings, scale), context)
+    with written_whole(out) as beside:
+        beside.write_text(json.dumps(document(record), indent=1) + "\n")
+    return record
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`8,128` as numbers; nothing as none.
+
+    Example:
+        >>> numbers("8,128"), numbers("")
+        ((8, 128), ())
+    """
+    try:
+        return tuple(int(part) for part in text.split(",") if part)
+    except ValueError:
+        raise ValueError(f"expected numbers as 8,128; got {text!r}") from None
+
+
+def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
+    """`4x4096x1024` as members, rows of each, width; several with commas.
+
+    Example:
+        >>> layer_sizes("4x16x8,2x4x4")
+        ((4, 16, 8), (2, 4, 4))
+    """
+    found = [numbers(part.replace("x", ",")) for part in text.split(",") if part]
+    if any(len(layer) != 3 for layer in found):
+        raise ValueError(f"expected layers as MEMBERSxROWSxWIDTH, 4x4096x1024; got {text!r}")
+    return tuple((members, rows, width) for members, rows, width in found)
+
+
+def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
+    """`CASE=RATIO` for time and `memory of CASE=RATIO` for memory, checked before anything is measured.
+
+    Raises:
+        ValueError: there is no such case, or no such number.
+
+    Example:
+        >>> read_limits(["training step, 128 rows=1.1"], Settings())
+        {'training step, 128 rows': 1.1}
+    """
+    known = [case.name for case in cases(settings, torch.device("cpu"))]
+    limits = {}
+    for text in texts:
+        name, _, ratio = text.rpartition("=")
+        if name.removeprefix(MEMORY) not in known:
+            raise ValueError(f"a limit is CASE=RATIO, got {text!r}; the cases are {', '.join(map(repr, known))}")
+        try:
+            limits[name] = float(ratio)
+        except ValueError:
+            raise ValueError(f"a limit is CASE=RATIO with a number, got {text!r}") from None
+    return limits
+
+
+def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> Iterator[str]:
+    """Every limit that our rows, over the plain network on as many rows, do not keep, in words.
+
+    Example:
+        >>> row = {"case": "inference", "way": OURS, "denominator": LIMIT, "ratio": 1.2, "memory_ratio": None}
+        >>> list(exceeded([row], {"inference": 1.1}))
+        ['inference: 1.200 times the plain network on as many rows, more than 1.1']
+        >>> list(exceeded([row], {"inference": 1.2}))
+        []
+    """
+    ours = {row["case"]: row for row in rows if row["way"] == OURS and row["denominator"] == LIMIT}
+    for name, limit in limits.items():
+        case, metric = name.removeprefix(MEMORY), "memory_ratio" if name.startswith(MEMORY) else "ratio"
+        found = ours[case][metric] if case in ours else None
+        if found is None:
+            yield f"{name}: not measured, so that nobody knows whether it keeps {limit}"
+        elif found > limit:
+            yield f"{name}: {found:.3f} times {LIMIT}, more than {limit}"
+
+
+def tables(record: Record) -> Iterator["Table"]:
+    """One table for every denominator, which its title names; memory and how it was run where there is something."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    rows = record.metrics["rows"]
+    columns = {"ms": _milliseconds("ms"), "its ms": _milliseconds("denominator_ms"), "ratio": _ratio("ratio")}
+    columns |= {"memory": _ratio("memory_ratio")} if any(row["memory_ratio"] for row in rows) else {}
+    for denominator in dict.fromkeys(row["denominator"] for row in rows):
+        table = Table(title=_title(record, denominator), caption=_where(record), box=SIMPLE)
+        table.title_justify = table.caption_justify = "left"
+        for heading in ("case", "", "run"):
+            table.add_column(heading, overflow="fold", no_wrap=not heading)
+        for heading in columns:
+            table.add_column(heading, justify="right", no_wrap=True)
+        shown = [row for row in rows if row["denominator"] == denominator]
+        for row, above in zip(shown, [{"case": ""}, *shown], strict=False):
+            case = row["case"] if row["case"] != above["case"] else ""
+            table.add_row(case, row["way"], row["how"], *(text(row) for text in columns.values()))
+        yield table
+
+
+def _milliseconds(name: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: f"{row[name]:.3f}"
+
+
+def _ratio(name: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: "" if row[name] is None else f"{row[name]:.2f}"
+
+
+def _title(record: Record, denominator: str) -> str:
+    what = f" ({WHAT[denominator]})" if WHAT[denominator] else ""
+    return f"{record.metrics['network']}, {record.run.settings['members']} members, over {denominator}{what}"
+
+
+def _where(record: Record) -> str:
+    made = record.provenance
+    return f"{made.hardware}, torch {made.versions['torch']}, commit {made.commit}{', changed' if made.dirty else ''}"

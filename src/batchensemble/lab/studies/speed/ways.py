@@ -1,0 +1,106 @@
+"""The ways to have an ensemble that are timed beside each other: ours, networks of their own, other libraries."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.lab.methods.ensembles.naive import Stacked
+from batchensemble.lab.studies.speed.networks import Network
+from batchensemble.lab.studies.speed.work import combined
+
+OURS = "BatchEnsemble"
+
+
+@dataclass(frozen=True)
+class Way:
+    """Builds the models of an ensemble: one that holds all members, or one for each.
+
+    Args:
+        build: from a network and a number of members. In training a model takes N rows and gives logits of rows: N
+            that were dealt, or every member's N; in evaluation it gives one answer for each.
+        package: what has to be installed, by the name of its module.
+        images: whether it has convolutions.
+    """
+
+    build: Callable[[Network, int], list[nn.Module]]
+    package: str = ""
+    images: bool = True
+
+    def why_not(self, network: Network) -> str:
+        """Why this way cannot be measured here; empty where it can."""
+        if self.package and find_spec(self.package) is None:
+            return "not installed (pip install 'batchensemble[bench]')"
+        return "" if self.images or len(network.shape) == 1 else "it has no convolutions"
+
+
+class AtOnce(nn.Module):
+    """Independent networks in one pass by `torch.func.vmap`."""
+
+    def __init__(self, networks: list[nn.Module]) -> None:
+        super().__init__()
+        self.members, self.stacked = len(networks), Stacked(networks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """All members' logits as rows in training, one answer for each row else."""
+        outputs = self.stacked(x.expand(self.members, *x.shape))
+        return outputs.flatten(0, 1) if self.training else combined(outputs)
+
+
+class Repeated(nn.Module):
+    """torch-uncertainty's layers in a network: members follow one another in the batch."""
+
+    def __init__(self, net: nn.Module, members: int) -> None:
+        super().__init__()
+        self.net, self.members = net, members
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rows are dealt in training; every member answers every row else."""
+        if self.training:
+            return self.net(x)  # type: ignore[no-any-return]
+        outputs: Tensor = self.net(x.repeat(self.members, *[1] * (x.ndim - 1)))
+        return combined(outputs.unflatten(0, (self.members, -1)))
+
+
+class MembersSecond(nn.Module):
+    """tabm's layers in a network: `(N, members, features)`."""
+
+    def __init__(self, net: nn.Module, members: int) -> None:
+        super().__init__()
+        self.net, self.members = net, members
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rows are dealt in training; every member answers every row else."""
+        if self.training:
+            return self.net(x.unflatten(0, (-1, self.members))).flatten(0, 1)  # type: ignore[no-any-return]
+        return combined(self.net(x[:, None].expand(-1, self.members, -1)).transpose(0, 1))
+
+
+def _with_torch_uncertainty(network: Network, members: int) -> list[nn.Module]:
+    layers, net = import_module("torch_uncertainty.layers.batch_ensemble"), network.make()
+    for parent in list(net.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, nn.Conv2d):
+                setattr(parent, name, layers.BatchConv2d.from_conv2d(child, members))
+            elif isinstance(child, nn.Linear):
+                setattr(parent, name, layers.BatchLinear.from_linear(child, members))
+    return [Repeated(net, members)]
+
+
+def _with_tabm(network: Network, members: int) -> list[nn.Module]:
+    layers = [layer for layer in network.make().children() if not isinstance(layer, nn.Flatten)]
+    net = nn.Sequential(*layers)
+    import_module("tabm").batchensemble_linear_layers_(net, k=members, scaling_init="random-signs")
+    return [MembersSecond(net, members)]
+
+
+WAYS: dict[str, Way] = {
+    OURS: Way(lambda network, members: [be.convert(network.make(), members, copy=False)]),
+    "naive, one by one": Way(lambda network, members: [network.make() for _ in range(members)]),
+    "naive, torch.func.vmap": Way(lambda network, members: [AtOnce([network.make() for _ in range(members)])]),
+    "torch-uncertainty": Way(_with_torch_uncertainty, "torch_uncertainty"),
+    "tabm": Way(_with_tabm, "tabm", images=False),
+}

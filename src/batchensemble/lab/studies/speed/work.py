@@ -1,0 +1,88 @@
+"""The work that is timed: answers, training steps, answers by members of the rows' own, one layer both ways."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.lab.studies.speed.networks import CLASSES, Network
+from batchensemble.lab.studies.speed.timing import Work
+from batchensemble.lab.studies.trainer import on_device
+
+
+def inference(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
+    """One answer for every input, by one model or by the mean of several; bfloat16 on a GPU."""
+    asked = [_forward(on_device(model.eval(), x.device).to(x.dtype), compiled) for model in models]
+
+    def answer() -> Tensor:
+        with torch.no_grad():
+            outputs = [model(x) for model in asked]
+            return outputs[0] if len(outputs) == 1 else combined(torch.stack(outputs))
+
+    return answer
+
+
+def training(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
+    """Loss, gradients, one model after another, and an update; bfloat16 by autocast on a GPU."""
+    placed = [on_device(model.train(), x.device) for model in models]
+    trained = [_forward(model, compiled) for model in placed]
+    groups = [group for model in placed for group in be.parameter_groups(model, lr=1e-3, weight_decay=1e-4)]
+    optimizer = torch.optim.SGD(groups, lr=1e-3, momentum=0.9, nesterov=True)
+    labels = torch.arange(len(x), device=x.device) % CLASSES
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        for model in trained:
+            with torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda):
+                logits = model(x)  # rows, or all members' rows one after another
+                loss = F.cross_entropy(logits, labels.repeat(len(logits) // len(x)))
+            loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def routing(network: Network, members: int, x: Tensor, compiled: bool) -> Work:
+    """An answer for every row by a member of its own choice."""
+    model = on_device(be.convert(network.make(), members, combine=None).eval(), x.device).to(x.dtype)
+    asked = _forward(model, compiled)
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    ids = (order % members).to(x.device)
+
+    def answer() -> Tensor:
+        with torch.no_grad():
+            return asked(x, member=ids)  # type: ignore[no-any-return]
+
+    return answer
+
+
+def both_ways(layer: nn.Module, rows: int, width: int, device: torch.device, compiled: bool) -> Work:
+    """Forward and backward of one layer, to its input and its parameters; bfloat16 on a GPU."""
+    layer = layer.to(device, number_type(device))
+    x, gradient = torch.randn(2, rows, width, device=device, dtype=number_type(device)).unbind()
+    x.requires_grad_()
+    forward, inputs = _forward(layer, compiled), [x, *layer.parameters()]
+
+    def work() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(forward(x), inputs, gradient)
+
+    return work
+
+
+def combined(outputs: Tensor) -> Tensor:
+    """The log of the mean probability of members' logits `(members, N, classes)`, as an ensemble answers.
+
+    Example:
+        >>> combined(torch.zeros(3, 1, 2)).exp()
+        tensor([[0.5000, 0.5000]])
+    """
+    return outputs.softmax(-1).mean(0).log()
+
+
+def number_type(device: torch.device) -> torch.dtype:
+    """bfloat16 on a GPU, float32 elsewhere."""
+    return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+def _forward(model: nn.Module, compiled: bool) -> nn.Module:
+    return torch.compile(model, dynamic=False) if compiled else model  # type: ignore[return-value]
