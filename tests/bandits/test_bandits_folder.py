@@ -160,3 +160,20 @@ def test_another_network_is_refused(tmp_path):
         ThompsonSampler(network(arms=5), members=4, folder=tmp_path)
     with pytest.raises(ValueError, match="does not fit this network"):
         ThompsonSampler(network(), members=3, folder=tmp_path, training=Training())
+
+
+def test_an_interrupt_between_disk_and_memory(tmp_path, monkeypatch):
+    sampler = filled(folder=tmp_path, rounds=1)
+    made = sampler.act(some(3))
+
+    def interrupted(event):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sampler, "_apply", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sampler.update(made.ids, [1.0, 2.0, 3.0])
+    sampler.update(made.ids, [1.0, 2.0, 3.0])  # nobody told the caller that it had been written
+    expected = state(sampler)
+    sampler.close()
+    assert equal(state(reopened(tmp_path)), expected)

@@ -6,6 +6,7 @@ import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import safetensors.torch
 from torch import Tensor
@@ -49,40 +50,34 @@ class Journal:
         self._hold()
         if is_new:
             sync_folder(path.parent)
-        self._end = 0  # of the last whole event; known after the events are read
-        for _ in self.events():
-            pass
+        self._end = sum(_HEAD.size + len(block) for block in self._blocks())  # of the last whole event
         os.truncate(self._file, self._end)
 
     def events(self) -> Iterator[Event]:
-        """All whole events from the first.
+        """All events from the first."""
+        return map(safetensors.torch.load, self._blocks())
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The whole events up to the end, torn or not.
 
         Raises:
             ValueError: there is damage before the end.
         """
-        data = self.path.read_bytes()
-        at = 0
-        while (block := self._block(data, at)) is not None:
-            yield safetensors.torch.load(block)
-            at += _HEAD.size + len(block)
-            self._end = at
-
-    def _block(self, data: bytes, at: int) -> bytes | None:
-        """The block whose head is at `at`, or `None` where the file ends, torn or not."""
-        head = data[at : at + _HEAD.size]
-        if len(head) < _HEAD.size or not any(data[at:]):  # a lost page at the end reads as zeros
-            return None
-        length, checksum, own = _HEAD.unpack(head)
-        if zlib.crc32(_PAIR.pack(length, checksum)) != own:
-            raise ValueError(f"{self.path} is damaged at byte {at}: the head of an event is not one")
-        block = data[at + _HEAD.size : at + _HEAD.size + length]
-        if len(block) < length:
-            return None
-        if zlib.crc32(block) != checksum:
-            if at + _HEAD.size + length == len(data):
-                return None
-            raise ValueError(f"{self.path} is damaged at byte {at}: an event is not what was written")
-        return block
+        size = self.path.stat().st_size
+        with self.path.open("rb") as file:
+            while len(head := file.read(_HEAD.size)) == _HEAD.size:
+                at = file.tell() - _HEAD.size
+                length, checksum, own = _HEAD.unpack(head)
+                if zlib.crc32(_PAIR.pack(length, checksum)) != own:
+                    if not any(head) and _only_zeros(file):  # pages that the power cut off
+                        return
+                    raise ValueError(f"{self.path} is damaged at byte {at}: the head of an event is not one")
+                block = file.read(length)
+                if zlib.crc32(block) != checksum:
+                    if file.tell() == size:
+                        return
+                    raise ValueError(f"{self.path} is damaged at byte {at}: an event is not what was written")
+                yield block
 
     def append(self, event: Event) -> None:
         """Writes an event and waits until the disk has it; when that fails, the file is as it was before."""
@@ -91,7 +86,7 @@ class Journal:
         try:
             _write_all(self._file, pair + struct.pack("<I", zlib.crc32(pair)) + block)
             os.fsync(self._file)
-        except OSError:
+        except BaseException:  # an interrupt too: what was not acknowledged was not written
             os.truncate(self._file, self._end)
             raise
         self._end += _HEAD.size + len(block)
@@ -108,6 +103,10 @@ class Journal:
         except BlockingIOError:
             self.close()
             raise RuntimeError(f"another process, or another sampler of this one, writes to {self.path}") from None
+
+
+def _only_zeros(file: BinaryIO) -> bool:
+    return not any(any(part) for part in iter(lambda: file.read(1 << 16), b""))
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -72,10 +72,12 @@ class Ledger:
             self._decide(event)
         elif "rewards" in event:
             for number, reward in zip(event["ids"].tolist(), event["rewards"], strict=True):
-                self._observe(self.awaiting.pop(number), reward)
+                # an interrupt between disk and memory may have made its caller give a reward twice: once counts
+                if number in self.awaiting:
+                    self._observe(self.awaiting.pop(number), reward)
         else:
             for number in event["ids"].tolist():
-                del self.awaiting[number]
+                self.awaiting.pop(number, None)
 
     def rows(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Contexts, arms and rewards of some observations in the buffer."""
