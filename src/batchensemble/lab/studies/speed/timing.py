@@ -1,5 +1,6 @@
 """Milliseconds and memory of one piece of work: warm, the median, on a GPU replayed as a CUDA graph."""
 
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ def measure(make: Make, device: torch.device, repeats: int, compiled: bool) -> M
     """Measures work from a clean start; what cannot be compiled runs as it is written, and `how` says so."""
     if compiled:
         torch.compiler.reset()
+    gc.collect()  # what was measured before may hold memory in a circle of references
     if device.type == "cuda":
         torch.cuda.empty_cache()
     work, how = _warm(make, compiled)
