@@ -16,6 +16,7 @@ from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation import TRANSLATION, Members, Recipe, Settings, Translator
 from batchensemble.lab.studies.translation import trainer as module
 from batchensemble.lab.studies.translation.corpora import CORPORA, Corpus
+from batchensemble.lab.studies.translation.study import learning
 
 SHORT = replace(TOY, data="tiny", steps=20, epoch=5, bleu_every=2, tokens=512)
 
@@ -150,6 +151,14 @@ def test_an_interrupted_training_goes_on(place, tmp_path, monkeypatch):
     folders = [root / "work" / "weights" / resumed.metrics["weights"] / "translator" for root in (tmp_path, place)]
     one, other = (Translator.load(folder).model.state_dict() for folder in folders)
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_tokens_and_time_leave_nothing_out_and_count_nothing_twice():
+    line = {"tokens": 100.5, "seconds": 3.0, "evaluation_seconds": 1.0, "nll": 2.0, "validation_nll": 2.5}
+    found = learning([line, {**line, "bleu": 7.0}], replace(TOY, epoch=2), processes=2)
+    assert (found["steps"], found["tokens"], found["seconds"]) == ([2, 4], [402, 804], [2.0, 4.0])
+    assert (found["training_seconds"], found["tokens_per_second"]) == (4.0, 201.0)
+    assert (found["bleu_steps"], found["bleu_curve"]) == ([4], [7.0])
 
 
 def test_recipes_are_plain_values():

@@ -66,7 +66,7 @@ def measure(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -
     """Perplexity on the validation set (the paper's) and on the test set, BLEU on the test set, how fast it learnt."""
     valid, test = (Evaluator(text, trainer.fabric).likelihood(trained.model) for text in _sets(trainer))
     score, signature = trainer.fabric.broadcast(_bleu(trainer, trained))
-    learnt = learning(trained.log, settings.recipe)
+    learnt = learning(trained.log, settings.recipe, trainer.fabric.world_size)
     return {
         **learnt,
         **to_perplexity(trained.log, settings.recipe, learnt),
@@ -98,10 +98,10 @@ def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed
     }
 
 
-def learning(log: Sequence[Mapping[str, float]], recipe: Recipe) -> dict[str, Any]:
-    """How fast it learnt: over steps, tokens and time (validation left out)."""
+def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int = 1) -> dict[str, Any]:
+    """How fast it learnt: over steps, target tokens of all processes, and time (validation left out)."""
     seconds = list(accumulate(line["seconds"] - line["evaluation_seconds"] for line in log))
-    tokens = list(accumulate(round(line["tokens"] * recipe.epoch) for line in log))
+    tokens = list(accumulate(round(line["tokens"] * recipe.epoch * processes) for line in log))
     steps = [recipe.epoch * (place + 1) for place in range(len(log))]
     with_bleu = [(step, line["bleu"]) for step, line in zip(steps, log, strict=True) if "bleu" in line]
     return {
