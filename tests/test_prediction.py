@@ -108,13 +108,9 @@ def test_answers_can_be_trained_through() -> None:
 @pytest.mark.parametrize("rule", ["softmax", "vote"])
 def test_classes_that_are_not_there(rule) -> None:
     for make in (combine_outputs, Prediction):
-        with pytest.raises(
-            ValueError, match=r"holds one class in a member's outputs \(7, 1\): use combine='sigmoid'"
-        ):
+        with pytest.raises(ValueError, match=r"holds one class in a member's outputs \(7, 1\): use combine='sigmoid'"):
             make(torch.zeros(M, N, 1), rule)
-        with pytest.raises(
-            ValueError, match=r"holds the rows of one member's outputs \(7,\): .*combine='mean'"
-        ):
+        with pytest.raises(ValueError, match=r"holds the rows of one member's outputs \(7,\): .*combine='mean'"):
             make(torch.zeros(M, N), rule)
         for rows in (0, -3):
             with pytest.raises(ValueError, match=rf"class_dim={rows} holds the rows"):
@@ -161,9 +157,7 @@ def test_onnx_with_any_number_of_rows(rule, tmp_path) -> None:
     outputs = logits(C, dtype=torch.float32)
     rows = {1: torch.export.Dim("rows", min=1, max=1000)}
     path = tmp_path / "rule.onnx"
-    torch.onnx.export(
-        Combined(rule).eval(), (outputs,), path, dynamo=True, dynamic_shapes=(rows,), verbose=False
-    )
+    torch.onnx.export(Combined(rule).eval(), (outputs,), path, dynamo=True, dynamic_shapes=(rows,), verbose=False)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for size in (1, 3, 7):
         (found,) = session.run(None, {session.get_inputs()[0].name: outputs[:, :size].numpy()})

@@ -19,9 +19,7 @@ def some(rows: int, classes: int = 5, seed: int = 0) -> tuple[torch.Tensor, torc
     generator = torch.Generator().manual_seed(seed)
     probs = (2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(-1)
     # Nearly calibrated, so that bins err to both sides: were all too sure, every number of bins would agree.
-    return probs.square() / probs.square().sum(-1, keepdim=True), probs.multinomial(1, generator=generator)[
-        :, 0
-    ]
+    return probs.square() / probs.square().sum(-1, keepdim=True), probs.multinomial(1, generator=generator)[:, 0]
 
 
 def confident(value: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -151,9 +149,7 @@ def test_temperature_scaled_nll_is_both_halves_with_the_other_halfs_temperature(
 def test_the_temperature_a_model_already_has_does_not_matter() -> None:
     probs, labels = some(200)
     one, three = (
-        temperature_scaled_nll(
-            (scale * probs.log()).log_softmax(-1), labels, torch.Generator().manual_seed(0)
-        )
+        temperature_scaled_nll((scale * probs.log()).log_softmax(-1), labels, torch.Generator().manual_seed(0))
         for scale in (1, 3)
     )
     assert one == pytest.approx(three, rel=1e-9)

@@ -73,9 +73,7 @@ def test_what_only_probabilities_can_get_wrong(metric) -> None:
 @pytest.mark.parametrize("metric", LABELLED, ids=lambda metric: metric.__name__)
 def test_half_precision_is_good_enough(metric, dtype) -> None:
     probs = torch.randn(40, 100, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    value = (
-        probs.log() if metric in OF_LOGS else torch.stack([probs, probs]) if metric in OF_MEMBERS else probs
-    )
+    value = probs.log() if metric in OF_LOGS else torch.stack([probs, probs]) if metric in OF_MEMBERS else probs
     metric(value.to(dtype), torch.zeros(40, dtype=torch.uint8))
 
 

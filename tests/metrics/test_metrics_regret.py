@@ -45,9 +45,7 @@ def test_everyone_equal_shares_the_middle_rank() -> None:
 
 def test_standard_error_against_scipy() -> None:
     values = normal(12, 7)
-    torch.testing.assert_close(
-        standard_error(values), torch.from_numpy(scipy.stats.sem(values.numpy(), axis=0))
-    )
+    torch.testing.assert_close(standard_error(values), torch.from_numpy(scipy.stats.sem(values.numpy(), axis=0)))
     assert standard_error(values[:, 0]).item() == pytest.approx(scipy.stats.sem(values[:, 0].numpy()))
     assert standard_error(torch.tensor([3.0, 3.0])).item() == 0
     with pytest.raises(ValueError, match="two trials at least"):

@@ -132,9 +132,7 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
     return 1 / inverse
 
 
-def temperature_scaled_nll(
-    log_probs: Tensor, labels: Tensor, generator: torch.Generator | None = None
-) -> float:
+def temperature_scaled_nll(log_probs: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> float:
     """NLL after temperature scaling: T fitted on a random half of the rows, used on the other, and swapped.
 
     Comparing ensembles without it can mislead, since one number per method may repair most of the difference

@@ -45,9 +45,7 @@ def relative_regret(regret: Tensor, uniform: Tensor) -> Tensor:
     axes = ("...",) * regret.ndim
     regret, uniform = checked_values(regret, "regret", axes), checked_values(uniform, "uniform regret", axes)
     if (uniform <= 0).any():
-        raise ValueError(
-            f"the uniform policy's regret must be positive, but one is {uniform.min().item():.4g}"
-        )
+        raise ValueError(f"the uniform policy's regret must be positive, but one is {uniform.min().item():.4g}")
     return 100 * regret / uniform
 
 

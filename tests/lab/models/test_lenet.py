@@ -4,9 +4,7 @@ import torch
 from batchensemble.lab.models import lenet
 
 
-@pytest.mark.parametrize(
-    ("channels", "size", "parameters"), [(1, 28, 61_706), (1, 32, 61_706), (3, 32, 62_006)]
-)
+@pytest.mark.parametrize(("channels", "size", "parameters"), [(1, 28, 61_706), (1, 32, 61_706), (3, 32, 62_006)])
 def test_lenet5_has_the_classic_size(channels, size, parameters):
     net = lenet(10, channels=channels, size=size)
     assert sum(p.numel() for p in net.parameters()) == parameters

@@ -18,15 +18,10 @@ def test_parameters_are_the_papers(depth, classes, parameters):
         assert count(resnet(depth, width=4, classes=classes)) == parameters
 
 
-@pytest.mark.parametrize(
-    ("classes", "head_width", "batch_ensemble"), [(10, 155, 7_466_652), (100, 182, 7_490_412)]
-)
+@pytest.mark.parametrize(("classes", "head_width", "batch_ensemble"), [(10, 155, 7_466_652), (100, 182, 7_490_412)])
 def test_dropout_head_matches_the_parameters_of_batch_ensemble(classes, head_width, batch_ensemble):
     with torch.device("meta"):
-        counts = {
-            w: count(resnet(32, 4, classes, head_width=w, dropout=0.1))
-            for w in (154, 155, 156, 181, 182, 183)
-        }
+        counts = {w: count(resnet(32, 4, classes, head_width=w, dropout=0.1)) for w in (154, 155, 156, 181, 182, 183)}
     assert min(counts, key=lambda w: abs(counts[w] - batch_ensemble)) == head_width
 
 

@@ -42,9 +42,7 @@ class ResNet(nn.Module):
         super().__init__()
         self.features = features
         named_stages = {f"stage{i}": stage for i, stage in enumerate(stages, start=1)}
-        self.backbone = named(
-            {"stem": stem, **named_stages, "pool": nn.AdaptiveAvgPool2d(1), "flat": nn.Flatten()}
-        )
+        self.backbone = named({"stem": stem, **named_stages, "pool": nn.AdaptiveAvgPool2d(1), "flat": nn.Flatten()})
         self.head = make_head(features, classes, head_width, dropout)
         he_normal_(self, generator)
 
@@ -89,14 +87,10 @@ def resnet(
     filters = [16 * width, 32 * width, 64 * width]
     stages = make_stages(basic_block, filters[0], filters, [(depth - 2) // 6] * 3, block_dropout)
     stem = small_stem(channels, filters[0])
-    return ResNet(
-        stem, stages, filters[-1], classes, head_width=head_width, dropout=dropout, generator=generator
-    )
+    return ResNet(stem, stages, filters[-1], classes, head_width=head_width, dropout=dropout, generator=generator)
 
 
-def reduced_resnet18(
-    classes: int | None = 5, *, filters: int = 20, generator: torch.Generator | None = None
-) -> ResNet:
+def reduced_resnet18(classes: int | None = 5, *, filters: int = 20, generator: torch.Generator | None = None) -> ResNet:
     """The ResNet-18 of lifelong learning on 32x32 images: a 3x3 stem and `filters` times `1, 2, 4, 8`.
 
     Example:
@@ -178,9 +172,7 @@ def bottleneck_block(channels: int, filters: int, stride: int, dropout: float) -
     return Residual(named(layers), channels, 4 * filters, stride)
 
 
-def unit(
-    index: int, channels: int, filters: int, size: int, stride: int, dropout: float
-) -> dict[str, nn.Module]:
+def unit(index: int, channels: int, filters: int, size: int, stride: int, dropout: float) -> dict[str, nn.Module]:
     """Dropout if there is any, convolution, norm, named for their place in the branch."""
     convolution = nn.Conv2d(channels, filters, size, stride, padding=size // 2, bias=False)
     dropped: dict[str, nn.Module] = {f"drop{index}": nn.Dropout(dropout)} if dropout else {}
