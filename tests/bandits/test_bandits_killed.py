@@ -11,7 +11,7 @@ SCRIPT = """
     from torch import nn
     from batchensemble.bandits import ThompsonSampler, Training
 
-    folder, kills, end = sys.argv[1], int(sys.argv[2]), 120
+    folder, kills, end = sys.argv[1], int(sys.argv[2]), 80
 
     def live():
         torch.manual_seed(os.getpid())  # another network in every life: the folder's counts
@@ -64,8 +64,8 @@ def test_killed_at_random_moments(tmp_path):
     import torch
 
     quiet, _ = lives(tmp_path / "quiet", kills=0)
-    killed, said = lives(tmp_path / "killed", kills=20)
-    assert (quiet, killed) == (0, 20)
+    killed, said = lives(tmp_path / "killed", kills=15)
+    assert (quiet, killed) == (0, 15)
     one, other = (torch.load(tmp_path / f"{name}.end") for name in ("quiet", "killed"))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
