@@ -177,3 +177,21 @@ def test_an_interrupt_between_disk_and_memory(tmp_path, monkeypatch):
     expected = state(sampler)
     sampler.close()
     assert equal(state(reopened(tmp_path)), expected)
+
+
+def test_a_closed_sampler_keeps_nothing_and_says_so(tmp_path):
+    with filled(folder=tmp_path) as sampler:
+        pass
+    before = state(sampler)
+    for act in (lambda: sampler.act(some(1)), lambda: sampler.update([8], [1.0]), lambda: sampler.drop([8])):
+        with pytest.raises(ValueError, match="was closed"):
+            act()
+    assert equal(state(sampler), before)
+
+
+def test_decisions_without_weights(tmp_path):
+    filled(folder=tmp_path).close()
+    for path in tmp_path.glob("weights-*"):
+        path.unlink()
+    with pytest.raises(ValueError, match="the weights that made them are gone"):
+        reopened(tmp_path)

@@ -53,6 +53,9 @@ class Journal:
         self._end = sum(_HEAD.size + len(block) for block in self._blocks())  # of the last whole event
         os.truncate(self._file, self._end)
 
+    def __bool__(self) -> bool:
+        return self._end > 0
+
     def events(self) -> Iterator[Event]:
         """All events from the first."""
         return map(safetensors.torch.load, self._blocks())

@@ -69,6 +69,7 @@ class ThompsonSampler:
         self._shape: tuple[int, ...] | None = None  # of a context, known since the first
         self._lock = threading.RLock()
         self._journal: Journal | None = None
+        self._closed = False
         if folder is not None:
             self._open(Path(folder))
 
@@ -182,6 +183,8 @@ class ThompsonSampler:
 
     def _happen(self, event: Event) -> None:
         """An event: first on the disk, then in memory, so that what was returned was written."""
+        if self._closed:
+            raise ValueError("the sampler was closed: nothing would be kept of this")
         if self._journal is not None:
             self._journal.append(event)
         self._apply(event)
@@ -221,6 +224,8 @@ class ThompsonSampler:
     def _continue(self, folder: Path, journal: Journal) -> None:
         found = newest_weights(folder)
         trained_at = 0
+        if found is None and journal:
+            raise ValueError(f"{folder} holds decisions, but the weights that made them are gone")
         if found is None:
             write_weights(folder, self._trainer.state(), 0, 0)  # the network of a later start may begin differently
         else:
@@ -240,11 +245,11 @@ class ThompsonSampler:
         self.close()
 
     def close(self) -> None:
-        """Lets the folder go; from now on nothing is kept there."""
+        """Lets the folder go; a sampler that had one decides and learns no more."""
         with self._lock:
             if self._journal is not None:
                 self._journal.close()
-                self._journal = None
+                self._journal, self._closed = None, True
 
     def save(self, path: str | Path) -> None:
         """One file of everything: weights, optimiser, observations, decisions that await their rewards."""
