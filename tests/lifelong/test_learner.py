@@ -292,6 +292,8 @@ def test_bad_input_is_named() -> None:
         learner.learn((x, y), "a/b")
     with pytest.raises(ValueError, match="at least one task"):
         learner.learn_together({})
+    with pytest.raises(ValueError, match="task '1' is known already"):
+        learner.learn_together({"1": (x, y), 1: (x, y)})
     with pytest.raises(ValueError, match="start must be"):
         Learner(backbone(), head=5, start="last")
 

@@ -40,6 +40,7 @@ def test_a_task_travels_as_a_small_file(tmp_path: Path) -> None:
     assert torch.equal(server(x, "a"), learner(x, "a"))
     assert torch.equal(server(x, "renamed"), learner(x, "b"))
     server.learn(data(2), "c")
+    assert Learner(net(8), head=32, folder=tmp_path / "all").tasks == ("a", "renamed", "c")
     with pytest.raises(ValueError, match="'renamed' is known already"):
         server.load_task(tmp_path / "b.safetensors", name="renamed")
 

@@ -169,9 +169,12 @@ class Learner(nn.Module):
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
             history = loop.run()
         self._adopt(trainee)
-        if history:
-            self._judge(history[-1], parts)
+        first = self._skill
+        if first is None and history:
+            self._skill = skill(history[-1].accuracy, parts)
         self._keep(trainee.names)
+        if first is not None and history:
+            warn_if_stalled(history[-1], parts, first, self.network.ensemble.settings.rank)
         return history
 
     def similarity(self, data: TaskData, classes: int | None = None) -> dict[str, float]:
@@ -190,8 +193,8 @@ class Learner(nn.Module):
         if not tasks:
             raise ValueError("expected at least one task to learn, got none")
         names = [storage.checked_name(name) for name in tasks]
-        for name in names:
-            if name in self.tasks:
+        for place, name in enumerate(names):
+            if name in (*self.tasks, *names[:place]):
                 raise ValueError(f"task '{name}' is known already: forget it first, or choose another name")
         return tuple(
             Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
@@ -213,12 +216,6 @@ class Learner(nn.Module):
         for name in trainee.names:
             self._numbers[name] = self._learned
             self._learned += 1
-
-    def _judge(self, last: Epoch, parts: Sequence[Part]) -> None:
-        if self._skill is None:
-            self._skill = skill(last.accuracy, parts)
-        else:
-            warn_if_stalled(last, parts, self._skill, self.network.ensemble.settings.rank)
 
     def _free_name(self) -> int:
         number = self._learned
@@ -266,7 +263,7 @@ class Learner(nn.Module):
         if isinstance(task, str | int):
             return self._place(task)
         names = task.tolist() if isinstance(task, Tensor) else list(task)
-        if len(names) != rows:
+        if len(names) != rows or not rows:
             raise ValueError(f"expected one task, or one for each of the {rows} rows; got {len(names)}")
         return torch.tensor([self._place(name) for name in names], dtype=torch.int64, device=device)
 
@@ -297,8 +294,8 @@ class Learner(nn.Module):
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """A task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
-        place = self._place(task)
-        storage.save_task(self.network, place, Path(path), self._numbers[str(task)])
+        shared = fingerprints(self.network.ensemble.net)
+        storage.save_task(self.network, self._place(task), Path(path), self._numbers[str(task)], shared)
 
     def load_task(self, path: str | Path, name: str | int | None = None) -> str:
         """Add the task of a file; returns its name. Refused where the shared weights are others.
@@ -308,7 +305,13 @@ class Learner(nn.Module):
             name: by default the one in the file.
         """
         wanted = None if name is None else storage.checked_name(name)
-        found, number = storage.load_task(self.network, Path(path), self.beginning.head, wanted)
+        taken = self._take(Path(path), wanted, fingerprints(self.network.ensemble.net))
+        if self.folder is not None:
+            self._write(self.folder, [taken])
+        return taken
+
+    def _take(self, path: Path, name: str | None, shared: Mapping[str, str]) -> str:
+        found, number = storage.load_task(self.network, path, self.beginning.head, name, shared)
         if found.names[0] in self.tasks:
             raise ValueError(f"task '{found.names[0]}' is known already: load it under another name")
         freeze_common_(self.network.ensemble)
@@ -327,15 +330,17 @@ class Learner(nn.Module):
         folder.path.mkdir(parents=True, exist_ok=True)
         if len(names) == len(self.tasks):
             storage.save_shared(self.network.ensemble, folder.shared, self._skill or 0.0)
+        shared = fingerprints(self.network.ensemble.net)
         for name in names:
-            self.save_task(name, folder.task(name))
+            storage.save_task(self.network, self._place(name), folder.task(name), self._numbers[name], shared)
 
     def _open(self, folder: storage.Folder) -> None:
         paths = folder.found()
         if paths:
             self._skill = storage.load_shared_(self.network.ensemble, folder.shared)
+            shared = fingerprints(self.network.ensemble.net)
             for path in paths:
-                self.load_task(path)
+                self._take(path, None, shared)
 
     def _keep(self, names: Sequence[str]) -> None:
         """Writes what was just learned into the learner's folder, and ends its checkpoint."""

@@ -35,5 +35,5 @@ def warn_if_stalled(last: Epoch, parts: Sequence[Part], first: float, rank: int)
         f"vectors of rank {rank} may not be enough for it. Try longer training, start='similar', norm='member', "
         "laterals= or a higher rank=.",
         StalledTask,
-        stacklevel=5,
+        stacklevel=4,
     )

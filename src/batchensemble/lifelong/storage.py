@@ -30,7 +30,7 @@ def checked_name(name: str | int) -> str:
     return text
 
 
-def save_task(tasks: Tasks, place: int, path: Path, number: int) -> None:
+def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping[str, str]) -> None:
     """A task's own tensors, and fingerprints of everything that its answers depend on besides.
 
     Args:
@@ -38,6 +38,7 @@ def save_task(tasks: Tasks, place: int, path: Path, number: int) -> None:
         place: which it is.
         path: the file; replaced in one move.
         number: how many tasks were learned before it.
+        shared: fingerprints of what all tasks share.
     """
     head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
     tensors = {f"member.{key}": value for key, value in _rows(tasks, place).items()}
@@ -48,20 +49,29 @@ def save_task(tasks: Tasks, place: int, path: Path, number: int) -> None:
         "classes": head.classes,
         "number": number,
         "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
-        "fingerprints": files.fingerprints(tasks.ensemble.net),
+        "fingerprints": dict(shared),
     }
     files.write(path, "task", tensors, header)
 
 
 @torch.no_grad()
-def load_task(tasks: Tasks, path: Path, rule: HeadRule, name: str | None = None) -> tuple[Tasks, int]:
+def load_task(
+    tasks: Tasks, path: Path, rule: HeadRule, name: str | None, shared: Mapping[str, str]
+) -> tuple[Tasks, int]:
     """The task of a file as a twin to adopt, and its number.
+
+    Args:
+        tasks: those that are known.
+        path: the file.
+        rule: how heads are made.
+        name: instead of the one in the file.
+        shared: fingerprints of what all tasks share here.
 
     Raises:
         ValueError: the file was saved with other shared weights, or does not fit this network.
     """
     tensors, header = files.read(path, "task")
-    _check_shared(path, tasks.ensemble, header["fingerprints"])
+    _check_shared(path, shared, header["fingerprints"])
     for source, expected in header["sources"].items():
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
@@ -131,8 +141,7 @@ def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
     return found.hexdigest()[:16]
 
 
-def _check_shared(path: Path, ensemble: Ensemble, theirs: Mapping[str, str]) -> None:
-    own = files.fingerprints(ensemble.net)
+def _check_shared(path: Path, own: Mapping[str, str], theirs: Mapping[str, str]) -> None:
     for layer in [*own, *theirs]:
         if own.get(layer) != theirs.get(layer):
             raise ValueError(
