@@ -27,7 +27,7 @@ def similarities(
     rows = torch.randperm(len(part), generator=torch.Generator().manual_seed(seed))[:ROWS]
     x, labels = (tensor.to(tasks.ensemble.device) for tensor in part.rows(rows.tolist()))
     if augment is not None:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng([x.device] if x.is_cuda else []):
             torch.manual_seed(seed)
             x = augment(x)
     return {name: class_mean_accuracy(tasks.seen(x, name), labels) for name in tasks.names}
