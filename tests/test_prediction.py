@@ -22,6 +22,11 @@ def logits(*shape: int, members: int = M, seed: int = 0, dtype: torch.dtype = to
     return (2 * torch.randn(members, N, *shape, generator=generator, dtype=torch.float64)).to(dtype)
 
 
+def name(value: object) -> str:
+    """An id that is the same in every process: a function's address is not."""
+    return getattr(value, "__name__", str(value))
+
+
 def highest(outputs: Tensor) -> Tensor:
     return outputs.amax(0)
 
@@ -128,7 +133,7 @@ def test_rules_that_are_not_there() -> None:
             make(logits(C), "median")
 
 
-@pytest.mark.parametrize("rule", [*RULES, highest], ids=str)
+@pytest.mark.parametrize("rule", [*RULES, highest], ids=name)
 def test_one_graph_with_any_number_of_rows(rule) -> None:
     outputs = logits(C, dtype=torch.float32)
     torch._dynamo.reset()
@@ -286,7 +291,7 @@ OF_LOGITS = ("expected_entropy", "mutual_information")
         ("softmax", ("mean", "std"), "whose outputs are logits"),
         ("sigmoid", ("mean", "std"), "whose outputs are logits"),
     ],
-    ids=str,
+    ids=name,
 )
 def test_what_a_rule_leaves_undefined_says_so(combine, names, why) -> None:
     found = Prediction(logits(C), combine)
