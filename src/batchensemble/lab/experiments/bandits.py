@@ -70,11 +70,11 @@ SIZES: Mapping[Scale, Plain] = {
 
 FRUGAL: Mapping[Scale, Mapping[str, Plain]] = {
     "paper": {},
-    "small": {"gaussian_process": {"points": 200, "steps": 10, "lr": 0.1}, "alpha_divergence": {"samples": 5}},
+    "small": {"gaussian_process": {"points": 200, "steps": 10, "lr": 0.1}, "alpha_divergence": {"samples": 3}},
     "smoke": {"gaussian_process": {"points": 40, "steps": 2}, "alpha_divergence": {"samples": 2}},
 }
-"""What a CPU has no time for: the cubes of a thousand points, ten networks in every step. A tenth of the Gaussian
-process's steps are ten times as large."""
+"""What a CPU has no time for: the cubes of a thousand points, ten networks in every step. The Gaussian process makes
+a tenth of the steps, ten times as large."""
 
 TRAINS = {"naive", "batch_ensemble", "alpha_divergence", "bayes_by_backprop", "dropout", "greedy"}
 TRAINS |= {"neural_linear", "parameter_noise"}
