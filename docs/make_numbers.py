@@ -15,7 +15,7 @@ from statistics import mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "findings.md", ROOT / "docs" / "cost.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "findings.md", ROOT / "docs" / "cost.md", ROOT / "docs" / "bandits.md"]
 LIMIT = "the plain network on as many rows"
 MARK = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -65,7 +65,31 @@ def single() -> str:
     return "\n".join([*lines, "", f"Scale `paper`: 250 epochs, {len(clean)} seeds; {where}."])
 
 
-NUMBERS: dict[str, Callable[[], str]] = {"speed": speed, "single": single}
+def bandits() -> str:
+    """Mean values of the bandit table at the largest scale that was played, best first; nothing before that."""
+    from batchensemble.lab.experiments.bandits import BANDITS
+    from batchensemble.lab.report.bandits import REGRET, VALUE, Regrets, over_trials
+    from batchensemble.lab.store import Store
+
+    records = [record for record in Store(ROOT / "results").all() if record.run.study == "bandits"]
+    found = [BANDITS.evidence(records, scale) for scale in ("paper", "small")]
+    evidence = next(one for one in found if not one.missing)
+    regrets = Regrets.of(evidence)
+    lines = [f"| method | mean value | the paper's | {' | '.join(regrets.problems)} |", "|---" * 8 + "|"]
+    for method in sorted(regrets.complete, key=lambda one: float(regrets.value(one).mean())):
+        value = over_trials(regrets.value(method))
+        paper = " / ".join(VALUE.text(number.value) for number in evidence.paper("mean_value", method=method))
+        cells = (REGRET.text(regrets.trials[method, problem].mean().item()) for problem in regrets.problems)
+        lines.append(f"| {method} | {VALUE.summary(value)} | {paper} | {' | '.join(cells)} |")
+    made = evidence.results[0].record.provenance
+    where = f"{made.hardware}, torch {made.versions['torch']}, commit {made.commit}"
+    trials = len(regrets.value("Uniform"))
+    return "\n".join(
+        [*lines, "", f"Scale `{evidence.scale}`: {trials} trials of 2000 contexts, ± standard error; {where}."]
+    )
+
+
+NUMBERS: dict[str, Callable[[], str]] = {"speed": speed, "single": single, "bandits": bandits}
 
 
 def _records(scale: str, study: str) -> list[dict[str, Any]]:

@@ -112,7 +112,7 @@ def test_claims(found):
     lost = best_mean_value("Ours", "It is best.")(found)
     assert lost.verdict is Verdict.FAILS
     assert "Ours 32.00 ± 1.15 against Theirs 31.50 ± 1.04" in lost.words
-    assert "within the noise of the trials" in lost.words
+    assert lost.words.endswith("too few trials to tell from noise, p = 0.500 where 3 cannot give less than 0.250.")
     assert lower_mean_value("Ours", "Uniform", "Better than chance.")(found).verdict is Verdict.HOLDS
     assert lower_mean_value("Ours", "Nobody", "?")(found).verdict is Verdict.OPEN
     assert best_mean_value("Ours", "?")(evidence([])).verdict is Verdict.OPEN
@@ -132,3 +132,12 @@ def test_nothing_was_played():
     for view in (regret_table(), paired_table("Ours"), rewards_table("Wheel")):
         with pytest.raises(NotMeasured):
             view(evidence([Place(labels("Ours", "Wheel"), 0)]))
+
+
+@pytest.mark.parametrize(("shift", "word"), [(0.1, "within"), (3.0, "beyond")])
+def test_noise_is_told_from_a_difference(shift, word):
+    ours = np.random.default_rng(0).normal(50, 1, 12)
+    pairs = {"Ours": ours, "Theirs": ours + shift + np.random.default_rng(1).normal(0, 1, 12)}
+    played = [place({"relative_regret": list(values)}, labels(name, "Wheel")) for name, values in pairs.items()]
+    words = lower_mean_value("Ours", "Theirs", "Better.")(evidence(played)).words
+    assert f"{word} the noise of the trials" in words

@@ -138,7 +138,7 @@ SOURCE = (
     "Beside ours: one game of the benchmark's released example, as its README prints it, where 5235 was the best "
     "possible. The paper's LinFullPost (97 % of Uniform's regret) cannot be reconciled with it."
 )
-CURVE = Quantity("curve", "regret so far, Uniform's final = 100", digits=2, better="lower")
+CURVE = Quantity("curve", "regret, Uniform ends at 100", digits=2, better="lower")
 BE4, BE8 = "BatchEnsemble4", "BatchEnsemble8"
 
 BANDITS = Experiment(

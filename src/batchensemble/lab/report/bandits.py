@@ -22,6 +22,7 @@ REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
 DIFFERENCE = Quantity("difference", "difference", digits=2)
 CHANCE = Quantity("p", "p", digits=3)
 UNIFORM = "Uniform"
+NOISE = 0.05  # p-values above are no evidence
 HOW = "Regret in percent of Uniform's on the same data; ± is the standard error of the mean over trials."
 RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks are larger than ranks among these."
 
@@ -86,7 +87,7 @@ def regret_table(*, at_most: float | None = None, name: str = "regret", title: s
 
 def _cells(evidence: Evidence, regrets: Regrets, ranks: Mapping[str, float], method: str) -> tuple[Cell, ...]:
     rank = Summary(ranks[method], None, len(regrets.problems)) if method in ranks else None
-    value = _summary(regrets.value(method)) if method in ranks else None
+    value = over_trials(regrets.value(method)) if method in ranks else None
     # the paper's means are over its problems: they stand beside ours where ours are over the same
     same = all(evidence.paper(METRIC, problem=problem) for problem in regrets.problems)
     means = (
@@ -102,11 +103,16 @@ def _cells(evidence: Evidence, regrets: Regrets, ranks: Mapping[str, float], met
 
 def _known(regrets: Regrets, method: str, problem: str) -> Summary | None:
     found = regrets.trials.get((method, problem))
-    return None if found is None else _summary(found)
+    return None if found is None else over_trials(found)
 
 
-def _summary(trials: Tensor) -> Summary:
-    """Mean and standard error over trials."""
+def over_trials(trials: Tensor) -> Summary:
+    """Mean and standard error over trials.
+
+    Example:
+        >>> over_trials(torch.tensor([1.0, 2.0, 3.0]))
+        Summary(mean=2.0, spread=0.5773502691896258, count=3)
+    """
     return Summary(trials.mean().item(), metrics.standard_error(trials).item(), len(trials))
 
 
@@ -143,7 +149,7 @@ def _pair(regrets: Regrets, method: str, against: str, block: str) -> tuple[Cell
         return Cell(), Cell()
     ours, theirs = found
     chance = Summary(metrics.paired_test(ours, theirs, generator=_generator()), None, len(ours))
-    return Cell(_summary(ours - theirs)), Cell(chance)
+    return Cell(over_trials(ours - theirs)), Cell(chance)
 
 
 def _both(regrets: Regrets, method: str, against: str, block: str) -> tuple[Tensor, Tensor] | None:
@@ -193,10 +199,17 @@ def _regrets(evidence: Evidence) -> Regrets | None:
 
 def _words(regrets: Regrets, method: str, other: str) -> str:
     ours, theirs = regrets.value(method), regrets.value(other)
-    words = f"{method} {VALUE.summary(_summary(ours))} against {other} {VALUE.summary(_summary(theirs))}"
+    words = f"{method} {VALUE.summary(over_trials(ours))} against {other} {VALUE.summary(over_trials(theirs))}"
     chance = metrics.paired_test(ours, theirs, generator=_generator())
-    verdict = "within the noise of the trials" if chance > 0.05 else "beyond the noise of the trials"
-    return f"{words} (mean over problems ± standard error, {len(ours)} trials): {verdict}, p = {chance:.3f}."
+    return f"{words} (mean over problems ± standard error, {len(ours)} trials): {_noise(chance, len(ours))}."
+
+
+def _noise(chance: float, trials: int) -> str:
+    """What a p-value says, and whether so few trials could have said anything else."""
+    least = 2.0 ** (1 - trials)
+    if least > NOISE:
+        return f"too few trials to tell from noise, p = {chance:.3f} where {trials} cannot give less than {least:.3f}"
+    return f"{'within' if chance > NOISE else 'beyond'} the noise of the trials, p = {chance:.3f}"
 
 
 def _generator() -> torch.Generator:
