@@ -251,11 +251,17 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
 def _drawn(table: Table) -> RichTable:
     """A table for the terminal: ours, and the paper's number in brackets."""
     drawn = RichTable(
-        title=table.title, caption=table.caption, box=SIMPLE, title_justify="left", caption_justify="left"
+        title=table.title,
+        caption=table.caption,
+        box=SIMPLE,
+        padding=(0, 1, 0, 0),
+        title_justify="left",
+        caption_justify="left",
     )
     for place, heading in enumerate(table.headings):
         key = place < len(table.keys)
-        drawn.add_column(heading, no_wrap=key, overflow="fold", justify="left" if key else "right")
+        longest = max(len(word) for word in heading.split())  # words stay whole, also on a narrow terminal
+        drawn.add_column(heading, min_width=longest, justify="left" if key else "right")
     for line in table.lines:
         both = [
             (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
