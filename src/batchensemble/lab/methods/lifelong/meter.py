@@ -24,6 +24,7 @@ class Meter:
     def __init__(self) -> None:
         self.operations = 0
         self._per_step = 0
+        self._next = -1  # step of the training that is under way
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -34,8 +35,9 @@ class Meter:
 
     @contextmanager
     def around_step(self, step: int) -> Iterator[None]:
-        """Counts the first step of a training, and takes the others for its equals."""
-        if step:
+        """Counts the first step of a training and takes the others for its equals, those of a killed process too."""
+        known, self._next = step == self._next, step + 1
+        if known:
             self.operations += self._per_step
             yield
             return
@@ -43,3 +45,4 @@ class Meter:
         with self.counting():
             yield
         self._per_step = self.operations - before
+        self.operations += step * self._per_step
