@@ -165,6 +165,7 @@ def bench(
         bool | None, typer.Option("--compile/--no-compile", help="torch.compile.", show_default="on a GPU")
     ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only cases whose names hold this.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help="Only this way to have an ensemble, as BatchEnsemble.")] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(help="'training step, 128 rows=1.10', 'memory of ...': fail when it is exceeded."),
@@ -177,7 +178,7 @@ def bench(
     from batchensemble.lab.studies.speed import command
 
     how: dict[str, Any] = {"network": network, "members": members, "inputs": inputs, "rows": rows, "layers": layers}
-    how |= {"repeats": repeats, "compiled": compiled, "only": only}
+    how |= {"repeats": repeats, "compiled": compiled, "only": only, "ways": way}
     with _plain_errors():
         settings = command.read_settings(quick, **how)
         limits = command.read_limits(limit or [], settings)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent
+from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
 from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.member import Converted, MemberModule, Pick
 from batchensemble.nn.selection import Rule, Selection
@@ -81,10 +81,20 @@ def convert_(
             fast = fast.behind_first()
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
-    net = swap_(net, swaps)
+    net = swap_(net, {**_shared_norms(net), **swaps})
     fast_path.off_(net)
     names = {id(module): name for name, module in selection.names()}
     return net, Conversion(tuple(names[id(module)] for module in swaps), left)
+
+
+def _shared_norms(net: nn.Module) -> dict[nn.Module, nn.Module]:
+    """Batch norms that stay shared, in the form that trains them best beside members."""
+    kinds: dict[type[nn.Module], Any] = {
+        nn.BatchNorm1d: shared_norm.BatchNorm1d,
+        nn.BatchNorm2d: shared_norm.BatchNorm2d,
+        nn.BatchNorm3d: shared_norm.BatchNorm3d,
+    }
+    return {module: kinds[type(module)].around(module) for module in net.modules() if type(module) in kinds}
 
 
 def _ensembled(target: Any, name: str, module: nn.Module, fast: Fast) -> Converted:

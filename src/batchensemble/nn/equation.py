@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from batchensemble.nn.member_gradients import ScaledInput
+from batchensemble.nn.route import made_of
 from batchensemble.nn.rows import Rows
 
 Plan = Literal["scale", "fold", "split"]
@@ -58,11 +60,30 @@ def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = 
 
 def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
     at = op.features_at % x.ndim
+    if _is_compiled_training(op, x, rows):
+        return _scale_compiled(op, x, rows, at, options)
     terms = [
         rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, at=at)
         for r, s in zip(_components(op.r), _components(op.s), strict=True)
     ]
     return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)
+
+
+def _scale_compiled(op: RankOneOperation, x: Tensor, rows: Rows, at: int, options: dict[str, Any]) -> Tensor:
+    """The same, with gradients of r and s that ride on passes which are made anyway (see `shared_norm`)."""
+    scaled: Any = ScaledInput.apply  # torch gives it no types
+    z = op.product(rows.join(scaled(rows.split(x), rows.spread(op.r, x, at))), op.weight, **options)
+    y = rows.affine(z, op.s, at=at)
+    made_of(y, z, op.s)
+    return y
+
+
+def _is_compiled_training(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
+    """A convolution whose r and s are trained in a graph, where the compiler joins passes over activations."""
+    if not torch.compiler.is_compiling() or torch.compiler.is_exporting() or x.dtype == torch.float16:
+        return False
+    fits = op.splittable and rows.owner is None and op.r.ndim == 2
+    return fits and torch.is_grad_enabled() and op.r.requires_grad
 
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
@@ -83,6 +104,8 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
     a member has several times more of the former. Rank k multiplies the products of `scale`, never those of `fold`.
     A weight per row is never made.
     """
+    if _is_compiled_training(op, x, rows):
+        return "scale"
     if torch.compiler.is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would pin the batch down
         return "scale"
     inputs, outputs = op.r.shape[-1], op.s.shape[-1]

@@ -38,10 +38,10 @@ class ScaledConvolution(torch.autograd.Function):
     ) -> Tensor:
         """One convolution for all members."""
         rows = Rows(len(r), None)
-        y = _convolution(rows.affine(x, _nonzero(r), at=1), weight, stride, padding, dilation, groups)
+        y = _convolution(rows.affine(x, nonzero(r), at=1), weight, stride, padding, dilation, groups)
         # row by row, so that y is a tensor of its own: torch forbids changing a view in place (ReLU, +=) behind this
         ids = torch.arange(len(s), device=s.device).unsqueeze(1).expand(-1, len(y) // len(s)).reshape(-1)
-        return Rows(len(s), ids).affine(y, _nonzero(s), at=1)
+        return Rows(len(s), ids).affine(y, nonzero(s), at=1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -53,7 +53,7 @@ class ScaledConvolution(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of x, W, r, s."""
         x, weight, r, s = ctx.saved_tensors
-        rows, r, s = Rows(len(r), None), _nonzero(r), _nonzero(s)
+        rows, r, s = Rows(len(r), None), nonzero(r), nonzero(s)
         scaled = rows.affine(x, r, at=1)
         grad = rows.affine(grad, s, at=1)
         grad_x = None
@@ -73,7 +73,32 @@ def _fast_gradients(own: Tensor, weight: Tensor, r: Tensor, s: Tensor, groups: i
     return (by_input / r.to(wide)).to(r.dtype), (shares.sum(2) / s.to(wide)).to(s.dtype)
 
 
-def _nonzero(fast: Tensor) -> Tensor:
+class ScaledInput(torch.autograd.Function):
+    """`x o r`, of which only the product is kept, as the operation behind it does: `grad r = sum(grad o x o r) / r`."""
+
+    @staticmethod
+    def forward(x: Tensor, r: Tensor) -> Tensor:
+        """`r` broadcasts against x."""
+        return x * nonzero(r).to(x.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        """Keep the product."""
+        ctx.save_for_backward(inputs[1], output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of x and r."""
+        r, y = ctx.saved_tensors
+        r = nonzero(r)
+        wide = torch.promote_types(y.dtype, torch.float32)
+        axes = [axis for axis, size in enumerate(r.shape) if size == 1]
+        total = (grad.to(wide) * y.to(wide)).sum(axes, keepdim=True)
+        return grad * r.to(grad.dtype), (total / r.to(wide)).to(r.dtype)
+
+
+def nonzero(fast: Tensor) -> Tensor:
+    """Fast weights by which one may divide."""
     return torch.where(fast == 0, TINY, fast)
 
 

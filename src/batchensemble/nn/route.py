@@ -46,6 +46,7 @@ class _Local(threading.local):
     # Set here and not as a class default: a compiled graph guards on the instance's own attribute.
     def __init__(self) -> None:
         self.route: Route | None = None
+        self.scaled: tuple[Tensor, Tensor, Tensor] | None = None
 
 
 _local = _Local()
@@ -68,7 +69,19 @@ def travel(route: Route, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     try:
         return run(*args, **kwargs)
     finally:
-        _local.route = before
+        _local.route, _local.scaled = before, None
+
+
+def made_of(y: Tensor, z: Tensor, s: Tensor) -> None:
+    """Let it be known that `y = z o s_i`, for a norm that may read z instead."""
+    if _local.route is not None:
+        _local.scaled = (y, z, s)
+
+
+def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
+    """`z, s` where a layer just made `y = z o s_i`; `y, None` else."""
+    scaled, _local.scaled = _local.scaled, None
+    return (scaled[1], scaled[2]) if scaled is not None and scaled[0] is y else (y, None)
 
 
 @contextmanager

@@ -42,9 +42,9 @@ class Rows:
             return self._affine_row_by_row(x, scale, shift, at)
         y = self.split(x)
         if scale is not None:
-            y = y * self._spread(scale, x, at).to(x.dtype)
+            y = y * self.spread(scale, x, at).to(x.dtype)
         if shift is not None:
-            y = y + self._spread(shift, x, at).to(x.dtype)
+            y = y + self.spread(shift, x, at).to(x.dtype)
         return self.join(y)
 
     def _affine_row_by_row(self, x: Tensor, scale: Tensor | None, shift: Tensor | None, at: int) -> Tensor:
@@ -76,7 +76,7 @@ class Rows:
             return [(i, (self.owner == i).nonzero().squeeze(1)) for i in present]
         return [(self.owner, slice(0, count))]
 
-    def _spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
+    def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` in a shape that broadcasts against `split(x)`."""
         features = fast.shape[1:]
         shape = [1] * x.ndim

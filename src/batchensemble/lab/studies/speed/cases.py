@@ -31,6 +31,7 @@ class Settings:
         repeats: of every measurement; the median counts.
         compiled: by `torch.compile`; by default on a GPU, since compiling for a CPU takes minutes.
         only: cases whose names hold one of these; all of them if there is none.
+        ways: of having an ensemble, by name; all of them if there is none.
     """
 
     network: str = "resnet32x4"
@@ -42,8 +43,11 @@ class Settings:
     repeats: int = 30
     compiled: bool | None = None
     only: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if unknown := set(self.ways) - set(WAYS):
+            raise ValueError(f"ways must be among {', '.join(WAYS)}; got {', '.join(sorted(unknown))}")
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}; got {self.network!r}")
         numbers = [self.members, self.repeats, *self.inputs, *self.rows, *self.routed]
@@ -82,7 +86,7 @@ def cases(settings: Settings, device: torch.device) -> list[Case]:
 
 def skipped(settings: Settings) -> dict[str, str]:
     """The ways that cannot be measured here, and why."""
-    reasons = {name: way.why_not(NETWORKS[settings.network]) for name, way in WAYS.items()}
+    reasons = {name: WAYS[name].why_not(NETWORKS[settings.network]) for name in settings.ways or WAYS}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
@@ -160,7 +164,7 @@ def _models(network: Network, way: str, members: int) -> list[nn.Module]:
 
 
 def _open(settings: Settings) -> list[str]:
-    return [name for name in WAYS if name not in skipped(settings)]
+    return [name for name in settings.ways or WAYS if name not in skipped(settings)]
 
 
 def _quoted(found: list[Case]) -> str:

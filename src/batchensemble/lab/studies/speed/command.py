@@ -30,7 +30,8 @@ def read_settings(quick: bool, **options: Any) -> Settings:
         >>> read_settings(True, members=2, rows="6,8", network=None).rows
         (6, 8)
     """
-    read: dict[str, Callable[[Any], Any]] = {"inputs": numbers, "rows": numbers, "layers": layer_sizes, "only": tuple}
+    read: dict[str, Callable[[Any], Any]] = {"inputs": numbers, "rows": numbers, "layers": layer_sizes}
+    read |= {"only": tuple, "ways": tuple}
     given = {name: value for name, value in options.items() if value is not None}
     return replace(
         QUICK if quick else Settings(),

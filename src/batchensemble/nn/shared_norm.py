@@ -1,0 +1,139 @@
+"""A batch norm that all members share, compiled for training: sums by member, so that r and s cost no passes.
+
+Statistics over the batch are made of the members' statistics; values and gradients are those of torch's batch norm.
+What is won:
+
+    grad s_i  follows from sums that the norm makes anyway, where the norm reads `y = z o s_i` of the layer before it
+    grad r_i  is a sum over the same rows as the norm's own, so that the compiler makes them in one kernel
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.nn.member import Converted, Pick, reborn
+from batchensemble.nn.route import current, taken_apart
+
+
+class SharedBatchNorm(Converted):
+    """A plain batch norm inside an ensemble: the same tensors, the same function."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """`(rows, channels, ...)`, the same out."""
+        members = self._members(input)
+        if members is None:
+            return super().forward(input)  # type: ignore[no-any-return]
+        z, s = taken_apart(input)
+        me: Any = self
+        me._check_input_dim(input)
+        y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps, members)  # type: ignore[no-untyped-call]
+        if me.running_mean is not None:
+            _track(me, mean, var, input.numel() // input.shape[1])
+        return y.flatten(0, 1)  # type: ignore[no-any-return]
+
+    def _members(self, x: Tensor) -> int | None:
+        """How many equal blocks the rows come in; `None` where torch's own norm does as well."""
+        route = current()
+        if route is None or not (torch.compiler.is_compiling() and self.training) or torch.compiler.is_exporting():
+            return None
+        blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
+        return route.members if blocks and len(x) % route.members == 0 and x.numel() > x.shape[1] else None
+
+    def plain(self, pick: Pick) -> nn.Module:
+        """The norm itself."""
+        return reborn(self, self.plain_type)
+
+
+class MemberwiseNorm(torch.autograd.Function):
+    """`norm(x o s_i)` over all rows, `x (members * n, channels, ...)`, `s (members, channels)` or `None` for ones.
+
+    Also returns the batch's mean and (biased) variance, without gradients.
+    """
+
+    @staticmethod
+    def forward(
+        x: Tensor, s: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float, members: int
+    ) -> tuple[Tensor, ...]:
+        """`y (members, n, channels, ...)`, mean and variance of `x o s_i`, and each member's own of x."""
+        blocks = _blocks(x, members)
+        own_var, own_mean = torch.var_mean(blocks, _axes(blocks), correction=0)  # (members, channels)
+        means, variances = (own_mean, own_var) if s is None else (own_mean * s, own_var * s.square())
+        mean = means.mean(0)
+        var = (variances + (means - mean).square()).mean(0)
+        scale = _times(torch.rsqrt(var + eps), weight)
+        shift = -mean * scale if bias is None else bias - mean * scale
+        y = blocks * _spread(_times(scale, s), blocks) + _spread(shift, blocks)
+        return y.to(x.dtype), mean, var, own_mean, own_var
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keep the input and the statistics."""
+        x, s, weight, _, ctx.eps, ctx.members = inputs
+        ctx.save_for_backward(x, s, weight, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        """Gradients of x, s, weight and bias, all from two sums over each member's rows."""
+        x, s, weight, mean, var, own_mean, own_var = ctx.saved_tensors
+        grad = grad.to(mean.dtype)
+        centred = _blocks(x, ctx.members) - _spread(own_mean, grad)
+        sums, with_centred = grad.sum(_axes(grad)), (grad * centred).sum(_axes(grad))  # (members, channels)
+        each, inverse = grad.numel() // own_mean.numel(), torch.rsqrt(var + ctx.eps)
+        offset = (_times(own_mean, s) - mean) * inverse  # of each member's mean among the normalised values
+        steep = _times(inverse, s)  # normalised = steep * centred + offset
+        grad_bias, grad_weight = sums.sum(0), (steep * with_centred + offset * sums).sum(0)
+        level, slope = grad_bias / (each * ctx.members), grad_weight / (each * ctx.members)
+        outer = _times(inverse, weight)
+        # the gradient of x o s is outer * (grad - level - slope * normalised)
+        inner = grad - _spread(level + slope * offset, grad) - centred * _spread(slope * steep, grad)
+        grad_x = (inner * _spread(_times(outer, s), grad)).flatten(0, 1).to(x.dtype)
+        grad_s = None
+        if s is not None:
+            of_mean = own_mean * (sums - each * (level + slope * offset))
+            grad_s = (outer * (with_centred - each * slope * steep * own_var + of_mean)).to(s.dtype)
+        grads = None if weight is None else grad_weight.to(weight.dtype), grad_bias if ctx.needs_input_grad[3] else None
+        return grad_x, grad_s, *grads, None, None
+
+
+def _times(values: Tensor, factor: Tensor | None) -> Tensor:
+    return values if factor is None else values * factor
+
+
+def _blocks(x: Tensor, members: int) -> Tensor:
+    """`(members, n, channels, ...)`, in at least float32."""
+    blocks: Tensor = x.to(torch.promote_types(x.dtype, torch.float32)).unflatten(0, (members, -1))
+    return blocks
+
+
+def _axes(blocks: Tensor) -> tuple[int, ...]:
+    """The axes of one member's rows and positions."""
+    return (1, *range(3, blocks.ndim))
+
+
+def _spread(values: Tensor, blocks: Tensor) -> Tensor:
+    """`(members, channels)` or `(channels,)` in a shape that broadcasts against blocks."""
+    shape = values.shape if values.ndim == 2 else (1, *values.shape)
+    return values.reshape(shape[0], 1, shape[1], *[1] * (blocks.ndim - 3))
+
+
+@torch.no_grad()
+def _track(norm: Any, mean: Tensor, var: Tensor, count: int) -> None:
+    """Running statistics as torch keeps them."""
+    norm.num_batches_tracked.add_(1)
+    step = norm.momentum if norm.momentum is not None else 1 / norm.num_batches_tracked.to(mean.dtype)
+    norm.running_mean.add_(step * (mean - norm.running_mean))
+    norm.running_var.add_(step * (var * (count / (count - 1)) - norm.running_var))
+
+
+class BatchNorm1d(SharedBatchNorm, nn.BatchNorm1d):
+    """`torch.nn.BatchNorm1d` for all members."""
+
+
+class BatchNorm2d(SharedBatchNorm, nn.BatchNorm2d):
+    """`torch.nn.BatchNorm2d` for all members."""
+
+
+class BatchNorm3d(SharedBatchNorm, nn.BatchNorm3d):
+    """`torch.nn.BatchNorm3d` for all members."""

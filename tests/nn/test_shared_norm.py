@@ -1,0 +1,115 @@
+"""A shared batch norm in a compiled training step: the same function as torch's own, members' gradients included."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.nn import route, shared_norm
+
+MEMBERS = 3
+
+
+class Block(nn.Module):
+    """Convolutions before a norm, around it, and without one; a residual; an operation in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(2, 4, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(4)
+        self.second = nn.Conv2d(4, 4, 3, padding=1, bias=True)
+        self.bare = nn.BatchNorm2d(4, affine=False, momentum=None)
+        self.third = nn.Conv2d(4, 4, 1, bias=False)
+        self.untracked = nn.BatchNorm2d(4, track_running_stats=False)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu_(self.norm(self.first(x)))
+        x = torch.relu(self.bare(self.second(x)) + x)
+        z = self.third(x)
+        x = self.untracked(2 * z) + z  # not the tensor that the convolution made
+        y: Tensor = self.head(torch.relu(x).mean((2, 3)))
+        return y
+
+
+def ensemble() -> Any:
+    torch.manual_seed(0)
+    return be.convert(Block(), MEMBERS, init="normal").double().train()
+
+
+def trained(model: nn.Module, forward: Any) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+    """Logits, gradients and buffers after one pass both ways."""
+    x = torch.randn(4 * MEMBERS, 2, 5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    y = forward(x)
+    weights = torch.randn(y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(2))
+    (y * weights).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    return y, gradients, dict(model.named_buffers())  # type: ignore[return-value]
+
+
+def compiled(model: nn.Module) -> Any:
+    torch.compiler.reset()
+    return torch.compile(model, backend="aot_eager", fullgraph=True)
+
+
+@pytest.fixture
+def uses(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For every norm that goes by members: whether it reads a convolution's output before s."""
+    seen: list[bool] = []
+
+    def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
+        z, s = route.taken_apart(y)
+        seen.append(s is not None)
+        return z, s
+
+    monkeypatch.setattr(shared_norm, "taken_apart", taken_apart)
+    return seen
+
+
+def test_compiled_values_gradients_and_statistics_are_those_of_the_plain_path(uses: list[bool]) -> None:
+    model, twin = ensemble(), ensemble()
+    plain = trained(model, model)
+    assert uses == []  # as it is written, torch's own norm runs
+    fast = trained(twin, compiled(twin))
+    assert uses == [True, False, False]  # a bias, or another operation, stands between
+    torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-12)
+
+
+def test_a_fast_weight_of_zero_has_the_gradient_of_a_tiny_one() -> None:
+    model, twin = ensemble(), ensemble()
+    for one in (model, twin):
+        with torch.no_grad():
+            one.net.first.r[0, 1] = 0.0
+            one.net.first.s[1, 2] = 0.0
+    torch.testing.assert_close(trained(twin, compiled(twin)), trained(model, model), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_gradients_of_the_function_itself(members: int) -> None:
+    def norm(x: Tensor, s: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return shared_norm.MemberwiseNorm.apply(x, s, weight, bias, 1e-5, members)[0]  # type: ignore[no-any-return, no-untyped-call]
+
+    shapes = (2 * members, 3, 2, 2), (members, 3), (3,), (3,)
+    assert torch.autograd.gradcheck(norm, [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes])
+
+
+def test_one_rows_ids_and_evaluation_take_torchs_own_norm(uses: list[bool]) -> None:
+    model = ensemble()
+    model.net.bare.momentum = 0.1  # torch's own cannot be compiled whole without one
+    asked = compiled(model)
+    x = torch.randn(6, 2, 5, 5, dtype=torch.float64)
+    asked(x, member=torch.tensor([0, 1, 2, 0, 0, 1]))
+    asked(x, member=1)
+    model.eval()
+    torch.testing.assert_close(asked(x), copy.deepcopy(model)(x))
+    assert uses == []
+
+
+def test_extracted_networks_have_the_plain_norm() -> None:
+    model = ensemble()
+    assert type(model.extract(0).norm) is nn.BatchNorm2d
+    assert isinstance(model.net.norm, nn.BatchNorm2d)
+    assert set(model.net.norm.state_dict()) == set(nn.BatchNorm2d(4).state_dict())
