@@ -6,7 +6,7 @@ rows, member-major, `(members * N * beams, ...)`, and a beam that moves takes th
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble
+from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.member import reborn
 from batchensemble.nn.route import Route, current, travel
@@ -48,8 +49,9 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
         >>> be.generate(model, prompt, num_beams=4, min_new_tokens=5, max_new_tokens=5).shape
         torch.Size([2, 8])
     """
-    decoder = _decoder(model, _owner(model, member, args, kwargs))
-    with _evaluating(model):
+    owner = _owner(model, member, args, kwargs)
+    decoder = _decoder(model, owner)
+    with _evaluating(model), folded_once(model.net) if owner is None else nullcontext():
         return decoder.generate(*args, **kwargs)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from batchensemble.nn.member_gradients import ScaledInput
 from batchensemble.nn.route import made_of
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.rows import Rows, is_exporting
 
 Plan = Literal["scale", "fold", "split"]
 
@@ -80,7 +80,7 @@ def _scale_compiled(op: RankOneOperation, x: Tensor, rows: Rows, at: int, option
 
 def _is_compiled_training(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
     """A convolution whose r and s are trained in a graph, where the compiler joins passes over activations."""
-    if not torch.compiler.is_compiling() or torch.compiler.is_exporting() or x.dtype == torch.float16:
+    if not torch.compiler.is_compiling() or is_exporting() or x.dtype == torch.float16:
         return False
     fits = op.splittable and rows.owner is None and op.r.ndim == 2
     return fits and torch.is_grad_enabled() and op.r.requires_grad
@@ -106,7 +106,7 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
     """
     if _is_compiled_training(op, x, rows):
         return "scale"
-    if torch.compiler.is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would pin the batch down
+    if is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would pin the batch down
         return "scale"
     inputs, outputs = op.r.shape[-1], op.s.shape[-1]
     rank = op.r.shape[1] if op.r.ndim == 3 else 1

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.equation import equation_5
+from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast
 from batchensemble.nn.member import FastModule, MemberModule, Pick
 from batchensemble.nn.member_gradients import ScaledConvolution
@@ -68,6 +69,9 @@ class RankOne(FastModule, MemberModule):
         if self.features_at == 1 and input.ndim != self.weight.ndim:
             raise ValueError(f"members need a batch: expected {self.weight.ndim} axes, got shape {tuple(input.shape)}")
         rows = rows_of(self, input, self.rows_at)
+        folded = ready(self)
+        if folded is not None and rows.owner is None and rows.axis == 0:
+            return folded(input)
         y = equation_5(self, input, rows, **options)
         return rows.affine(y, shift=self.bias, at=self.features_at % y.ndim)
 
@@ -84,6 +88,14 @@ class RankOne(FastModule, MemberModule):
         if self.rank == 1:
             r, s = r.unsqueeze(-2), s.unsqueeze(-2)
         return self.weight * self._fast_matrix(r, s)
+
+    def folded(self) -> Folded:
+        """All members' weights for many passes without gradients, in the numbers that autocast would make of them."""
+        device = self.weight.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.weight.dtype
+        weight = self.fold(self.r, self.s).to(dtype)
+        bias = None if self.bias is None else self.bias.unsqueeze(1).to(dtype)
+        return Folded(weight if self.input_first else weight.transpose(1, 2).contiguous(), bias)
 
     def mean_weight(self) -> Tensor:
         """`W o mean_i(s_i r_i^T)`, without making any member's weight."""

@@ -6,6 +6,11 @@ import torch
 from torch import Tensor
 
 
+def is_exporting() -> bool:
+    """Whether `torch.export` is at work; `torch.compiler.is_exporting` says so of every compiled graph before 2.13."""
+    return bool(torch.compiler._is_exporting_flag)
+
+
 @dataclass(frozen=True)
 class Rows:
     """The members behind the rows of one tensor.
@@ -38,7 +43,7 @@ class Rows:
             raise ValueError(
                 f"members need a batch: shape {tuple(x.shape)} has its features on axis {at}, no rows before"
             )
-        if self.owner is None and torch.compiler.is_exporting():
+        if self.owner is None and is_exporting():
             return self._affine_row_by_row(x, scale, shift, at)
         y = self.split(x)
         if scale is not None:

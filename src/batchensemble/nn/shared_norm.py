@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import current, taken_apart
+from batchensemble.nn.rows import is_exporting
 
 
 class SharedBatchNorm(Converted):
@@ -35,7 +36,7 @@ class SharedBatchNorm(Converted):
     def _members(self, x: Tensor) -> int | None:
         """How many equal blocks the rows come in; `None` where torch's own norm does as well."""
         route = current()
-        if route is None or not (torch.compiler.is_compiling() and self.training) or torch.compiler.is_exporting():
+        if route is None or not (torch.compiler.is_compiling() and self.training) or is_exporting():
             return None
         blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
         return route.members if blocks and len(x) % route.members == 0 and x.numel() > x.shape[1] else None

@@ -1,0 +1,51 @@
+"""Members' weights folded once, while nothing changes them: a decoder asks its layers again for every word."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+MOST_BYTES = 2**31  # of all folded weights together; a network with more of them goes on scaling activations
+
+
+class Folded(NamedTuple):
+    """`weight (members, in, out)` is `W o s_i r_i^T`; `bias (members, 1, out)`."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """`(members * n, ..., in)`, member-major, to `(members * n, ..., out)`: one batched product."""
+        blocks = x.reshape(len(self.weight), -1, x.shape[-1])
+        y = torch.bmm(blocks, self.weight) if self.bias is None else torch.baddbmm(self.bias, blocks, self.weight)
+        return y.view(*x.shape[:-1], y.shape[-1])
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.folded: Mapping[nn.Module, Folded] = {}
+
+
+_local = _Local()
+
+
+@contextmanager
+def folded_once(net: nn.Module) -> Iterator[None]:
+    """Within it, this thread's passes without gradients use weights that were folded at its start, if they fit."""
+    layers: list[Any] = [module for module in net.modules() if getattr(module, "stackable", False)]
+    size = sum(layer.members * layer.weight.numel() * layer.weight.element_size() for layer in layers)
+    before = _local.folded
+    with torch.no_grad():
+        _local.folded = {layer: layer.folded() for layer in layers} if size <= MOST_BYTES else {}
+    try:
+        yield
+    finally:
+        _local.folded = before
+
+
+def ready(layer: nn.Module) -> Folded | None:
+    """What is folded for a layer in this thread; nothing where gradients are wanted."""
+    return None if not _local.folded or torch.is_grad_enabled() else _local.folded.get(layer)
