@@ -9,14 +9,22 @@ from torch import Tensor
 
 @torch.library.custom_op("batchensemble::checked_ids", mutates_args=())
 def _checked_ids(ids: Tensor, members: int) -> Tensor:
-    if ids.is_cuda and torch.cuda.is_current_stream_capturing():
-        inside = ((ids >= 0) & (ids < members)).all()  # reading values would break the capture
-        torch._assert_async(inside, f"member ids must lie in [0, {members})")
-        return ids.clone()
+    if ids.is_cuda and torch.cuda.is_current_stream_capturing():  # reading values would break the capture
+        return far_from_negative(ids)
     outside = ids[(ids < 0) | (ids >= members)]
     if len(outside):
         raise IndexError(f"member ids must lie in [0, {members}), got {int(outside[0])}")
     return ids.clone()
+
+
+def far_from_negative(ids: Tensor) -> Tensor:
+    """Negative ids, which indexing would count from the end, as huge ones, which it refuses; in one kernel.
+
+    Example:
+        >>> far_from_negative(torch.tensor([0, 7, -1])) < 10
+        tensor([ True,  True, False])
+    """
+    return ids & (2**63 - 1)
 
 
 @_checked_ids.register_fake
