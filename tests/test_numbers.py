@@ -1,6 +1,10 @@
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import batchensemble as be
 from batchensemble.lab.models import resnet
@@ -13,6 +17,25 @@ def test_numbers_on_pages_are_those_of_the_records() -> None:
         [sys.executable, ROOT / "docs" / "make_numbers.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def numbers(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """docs/make_numbers.py as a module."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    return importlib.import_module("make_numbers")
+
+
+def test_a_number_that_was_edited_by_hand_is_drawn_anew(numbers: ModuleType) -> None:
+    page = "before\n<!-- numbers: translation_cost -->\n{}\n<!-- end -->\nafter\n"
+    fresh = numbers.drawn(page.format("| 0.50 |"))
+    assert fresh == page.format(numbers.NUMBERS["translation_cost"]())
+    assert fresh != page.format("| 0.50 |")
+
+
+def test_every_block_is_on_a_page(numbers: ModuleType) -> None:
+    named = [match[2] for page in numbers.PAGES for match in numbers.MARK.finditer(page.read_text())]
+    assert set(named) == set(numbers.NUMBERS)
 
 
 def test_what_the_readme_says_of_parameters() -> None:

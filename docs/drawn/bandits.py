@@ -1,0 +1,59 @@
+"""Contextual bandits."""
+
+import torch
+
+from batchensemble.lab.report.bandits import REGRET, VALUE, Regrets, over_trials, rewards_table
+from batchensemble.metrics import paired_test
+from drawn.records import drawn_table, evidence_of, where
+
+
+def bandits() -> str:
+    """Mean values of the bandit table at paper scale, best first."""
+    evidence = evidence_of("bandits", "paper")
+    regrets = Regrets.of(evidence)
+    lines = [f"| method | mean value | the paper's | {' | '.join(regrets.problems)} |", "|---" * 8 + "|"]
+    for method in sorted(regrets.complete, key=lambda one: float(regrets.value(one).mean())):
+        value = over_trials(regrets.value(method))
+        paper = " / ".join(VALUE.text(number.value) for number in evidence.paper("mean_value", method=method))
+        cells = (REGRET.text(regrets.trials[method, problem].mean().item()) for problem in regrets.problems)
+        lines.append(f"| {method} | {VALUE.summary(value)} | {paper} | {' | '.join(cells)} |")
+    trials = len(regrets.value("Uniform"))
+    return "\n".join([*lines, "", f"{trials} trials of 2000 contexts, ± standard error. {where(evidence)} {_small()}"])
+
+
+def _small() -> str:
+    """What the same table takes on a small machine."""
+    made = [result.record.provenance for result in evidence_of("bandits", "small").results]
+    minutes = sum(one.seconds for one in made) / 60
+    return f"`--scale small` took {minutes:.0f} minutes on {made[0].hardware}."
+
+
+def bandits_paired() -> str:
+    """How far the others' mean values are from BatchEnsemble's on the same trials, and paired tests of it."""
+    regrets = Regrets.of(evidence_of("bandits", "paper"))
+    ours = ("BatchEnsemble8", "BatchEnsemble4")
+    lines = [f"| mean value minus that of | {' | p | '.join(ours)} | p |", "|---|---|---|---|---|"]
+    others = [method for method in regrets.complete if method not in (*ours, "Uniform")]
+    for method in sorted(others, key=lambda one: float(regrets.value(one).mean())):
+        lines.append(f"| {method} | {' | '.join(_paired(regrets, method, one) for one in ours)} |")
+    return "\n".join(lines)
+
+
+def _paired(regrets: Regrets, method: str, than: str) -> str:
+    theirs, ours = regrets.value(method), regrets.value(than)
+    chance = paired_test(theirs, ours, generator=torch.Generator().manual_seed(0))
+    return f"{VALUE.summary(over_trials(theirs - ours))} | {f'{chance:.3f}' if chance >= 0.001 else '< 0.001'}"
+
+
+def bandits_rewards() -> str:
+    """Total rewards on mushroom beside a game of the benchmark's released example."""
+    table = drawn_table(evidence_of("bandits", "paper"), rewards_table("Mushroom"))
+    shown = table.columns[0].quantity
+    lines = [
+        "| mushroom, total reward of 2000 contexts | here, ± deviation of a game | released example |",
+        "|---|---|---|",
+    ]
+    told = [line for line in table.lines if line.cells[0].paper]
+    for line in sorted(told, key=lambda one: -one.cells[0].paper[0].value):
+        lines.append(f"| {line.labels[0]} | {line.cells[0].ours_text(shown)} | {line.cells[0].paper_text(shown)} |")
+    return "\n".join(lines)

@@ -1,0 +1,38 @@
+"""What became of the paper's claims, in the words of the report."""
+
+import inspect
+from collections.abc import Iterable, Iterator
+
+from batchensemble.lab.experiments import EXPERIMENTS
+from batchensemble.lab.records import Scale
+from batchensemble.lab.report.check import Check, Verdict
+from batchensemble.lab.report.evidence import Evidence
+from batchensemble.lab.report.views import View
+from drawn.records import evidence_of
+
+SHARED = "faster"  # claims about seconds, where trainings shared a GPU
+
+
+def claims() -> str:
+    """What became of the claims of the paper, in the words of the report."""
+    measured: dict[str, Scale] = {"lifelong-cifar100": "small", "bandits": "paper", "translation-ende": "small"}
+    lines = ["| experiment | the paper's claim | here | numbers |", "|---|---|---|---|"]
+    for name, scale in measured.items():
+        for check in _checks(evidence_of(name, scale), EXPERIMENTS[name].show):
+            if check.verdict is not Verdict.OPEN and SHARED not in check.claim:
+                lines.append(f"| {name} | {check.claim} | {_verdict(check)} | {check.words} |")
+    return "\n".join(lines)
+
+
+def _checks(evidence: Evidence, views: Iterable[View]) -> Iterator[Check]:
+    for view in views:
+        if inspect.get_annotations(view).get("return") is Check:  # tables and figures would be drawn for nothing
+            found = view(evidence)
+            if isinstance(found, Check):
+                yield found
+
+
+def _verdict(check: Check) -> str:
+    if check.verdict is Verdict.HOLDS and "within the noise" in check.words:
+        return "as in the paper, within the noise"
+    return f"**{check.verdict.value}**"

@@ -1,0 +1,45 @@
+"""Image classification."""
+
+import json
+from dataclasses import replace
+from statistics import mean
+from typing import Any
+
+from batchensemble.lab.report.views import comparison
+from drawn.records import RESULTS, body, evidence_of, made
+
+
+def single() -> str:
+    """Single networks on CIFAR-10 at paper scale."""
+    found = [record for record in _records("paper", "classification") if _recipe(record)["method"]["name"] == "single"]
+    clean = [record["metrics"] for record in found if record["run"]["settings"]["test"] == "clean"]
+    unseen = [record["metrics"] for record in found if record["run"]["settings"]["test"] == "unseen"]
+    shift = [row for record in found for row in record["metrics"].get("shift", [])]
+    lines = ["| single ResNet-32x4, CIFAR-10 | here | the paper |", "|---|---|---|"]
+    seeds = ", ".join(f"{100 * metrics['accuracy']:.2f}" for metrics in clean)
+    lines.append(f"| accuracy, % | {100 * mean(m['accuracy'] for m in clean):.2f} (seeds: {seeds}) | 95.31 |")
+    lines.append(f"| ECE, % | {100 * mean(m['ece'] for m in clean):.2f} | 3.27 |")
+    lines.append(f"| negative log-likelihood | {mean(m['nll'] for m in clean):.3f} | |")
+    lines.append(f"| training accuracy, % | {100 * mean(m['train_accuracy'] for m in clean):.2f} | 100 |")
+    lines.append(f"| AUROC against CIFAR-100 by entropy | {mean(m['auroc'] for m in unseen):.3f} | |")
+    for severity in (1, 3, 5):
+        accuracy = mean(row["accuracy"] for row in shift if row["severity"] == severity)
+        lines.append(f"| accuracy under 19 corruptions, severity {severity}, % | {100 * accuracy:.1f} | |")
+    where = made(found[0]["provenance"])
+    return "\n".join([*lines, "", f"Scale `paper`: 250 epochs, {len(clean)} seeds; {where}."])
+
+
+def cifar_small() -> str:
+    """CIFAR-10 in a few epochs of a narrow network."""
+    evidence = replace(evidence_of("cifar-accuracy", "small").where(data="CIFAR-10"), published=())
+    return body(evidence, comparison("accuracy", "member_accuracy", "train_accuracy", "ece"), facts=True)
+
+
+def _records(scale: str, study: str) -> list[dict[str, Any]]:
+    records = [json.loads(path.read_text()) for path in (RESULTS / scale).glob(f"{study}-*.json")]
+    return sorted(records, key=lambda record: record["run"]["seed"])
+
+
+def _recipe(record: dict[str, Any]) -> dict[str, Any]:
+    recipe: dict[str, Any] = record["run"]["settings"]["recipe"]
+    return recipe

@@ -1,0 +1,57 @@
+"""Lifelong learning."""
+
+from collections.abc import Mapping
+from statistics import mean
+from typing import Any
+
+from batchensemble.lab.report.lifelong import relative_to
+from batchensemble.lab.report.quantity import Quantity
+from batchensemble.lab.report.views import comparison
+from drawn.records import body, evidence_of, only, where
+
+OPERATIONS = Quantity("relative_operations", "operations, vanilla = 1", digits=2)
+MEMORY = Quantity("relative_parameters", "parameters, vanilla = 1", digits=2)
+KEPT = Quantity("numbers_kept", "numbers kept", "millions", 1e-6, 2)
+PEAK = Quantity("peak_memory", "memory while training", "GiB", 2.0**-30, 2)
+MANY = (1, 10, 100, 1000)
+
+
+def lifelong_cifar100() -> str:
+    """Accuracy, forgetting and costs on Split-CIFAR100; seconds are left out, since trainings shared the GPU."""
+    evidence = evidence_of("lifelong-cifar100", "small")
+    view = comparison("average_accuracy", "train_accuracy", "forgetting", OPERATIONS, KEPT, PEAK)
+    table = body(evidence, relative_to(view, ["operations"], to="Vanilla"))
+    ours, theirs = (only(evidence, method=method) for method in ("BatchEnsemble", "PNN"))
+    costs = {"operations": "operations", "numbers_kept": "numbers kept", "peak_memory": "memory while training"}
+    ratios = (theirs.metrics[metric] / ours.metrics[metric] for metric in costs)
+    over = ", ".join(f"{ratio:.1f} times the {words}" for ratio, words in zip(ratios, costs.values(), strict=True))
+    first, *rest = (100 * accuracy for accuracy in ours.metrics["task_accuracy"])
+    tasks = f"BatchEnsemble's first task: {first:.1f} %; the mean of the {len(rest)} others: {mean(rest):.1f} %."
+    return f"{table}\n\nPNN has {over} of BatchEnsemble. {tasks}"
+
+
+def lifelong_cost() -> str:
+    """Ten tasks on LeNet relative to fine-tuning."""
+    view = comparison(OPERATIONS, MEMORY, "average_accuracy", "forgetting")
+    return body(evidence_of("lifelong-cost", "small"), relative_to(view, ["operations", "parameters"], to="Vanilla"))
+
+
+def lifelong_growth() -> str:
+    """What is kept, and what a task takes, after so many tasks."""
+    evidence = evidence_of("lifelong-growth", "small")
+    methods = evidence.labels("method")
+    growths = [only(evidence, method=method).metrics for method in methods]
+    heads = (f"{what}, {method}" for what in ("kept", "operations") for method in methods)
+    lines = [f"| tasks | {' | '.join(heads)} |", "|---" + "|---:" * 2 * len(methods) + "|"]
+    for tasks in MANY:
+        kept = (_grown(growth, "growth_numbers_kept", tasks, "{:,.0f}", 1e-3) for growth in growths)
+        work = (_grown(growth, "growth_operations", tasks, "{:.2f}", 1e-9) for growth in growths)
+        lines.append(f"| {tasks} | {' | '.join((*kept, *work))} |")
+    what = "Kept: all numbers after so many tasks, in thousands; operations: of a task around there, in billions."
+    return "\n".join([*lines, "", f"{what} {where(evidence)}"])
+
+
+def _grown(growth: Mapping[str, Any], metric: str, tasks: int, form: str, factor: float) -> str:
+    """A metric after so many tasks, nothing where it did not come so far."""
+    found = dict(zip(growth["growth_tasks"], growth[metric], strict=True))
+    return form.format(factor * found[tasks]) if tasks in found else "-"

@@ -1,0 +1,68 @@
+"""What the blocks are drawn from, and the line under each that says where it was measured."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from batchensemble.lab.experiments import EXPERIMENTS
+from batchensemble.lab.records import Record, Scale
+from batchensemble.lab.report.circumstances import commit_of
+from batchensemble.lab.report.evidence import Evidence
+from batchensemble.lab.report.table import Table
+from batchensemble.lab.report.views import View
+from batchensemble.lab.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
+
+
+def evidence_of(experiment: str, scale: Scale) -> Evidence:
+    """What the records have to show of an experiment at a scale."""
+    store = Store(RESULTS)
+    runs = [case.run for case in EXPERIMENTS[experiment].cases(scale)]
+    return EXPERIMENTS[experiment].evidence([store.get(run) for run in runs if store.has(run)], scale)
+
+
+def only(evidence: Evidence, **labels: str) -> Record:
+    """The one record with these labels."""
+    (result,) = evidence.where(**labels).results
+    return result.record
+
+
+def drawn_table(evidence: Evidence, view: View) -> Table:
+    """What a view draws, which has to be a table."""
+    table = view(evidence)
+    if not isinstance(table, Table):
+        raise TypeError(f"expected a view that draws a table, it drew {table!r}")
+    return table
+
+
+def body(evidence: Evidence, view: View, *, facts: bool = False) -> str:
+    """A table of the report without its title; seeds and epochs of every row with `facts`."""
+    table = drawn_table(evidence, view)
+    if not facts:
+        table = replace(table, facts=(), lines=tuple(replace(line, facts=()) for line in table.lines))
+    _, body, _ = table.markdown().split("\n\n", 2)
+    return f"{body}\n\n{where(evidence)}"
+
+
+def where(evidence: Evidence) -> str:
+    """Scale, seeds, epochs and machine in a line."""
+    records = [result.record for result in evidence.results]
+    seeds, made = len({record.run.seed for record in records}), [record.provenance for record in records]
+    epochs = " or ".join(str(n) for n in sorted({r.metrics["epochs"] for r in records if r.metrics.get("epochs")}))
+    parts = [f"Scale `{evidence.scale}`", f"{seeds} seed{'s' * (seeds > 1)}", f"{epochs} epochs" if epochs else ""]
+    parts += dict.fromkeys(f"{one.hardware}, torch {one.versions['torch']}" for one in made)
+    return f"{'; '.join(filter(None, (*parts, *dict.fromkeys(map(commit_of, made)))))}."
+
+
+def speeds(part: str) -> list[dict[str, Any]]:
+    """Every file of results/speed that has such a part."""
+    found = (json.loads(path.read_text()) for path in sorted((RESULTS / "speed").glob("*.json")))
+    return [content for content in found if part in content]
+
+
+def made(provenance: dict[str, Any]) -> str:
+    """Machine, torch and commit of a file."""
+    return f"{provenance['hardware']}, torch {provenance['versions']['torch']}, commit {provenance['commit']}"

@@ -1,0 +1,42 @@
+"""Our time over the limit: records of `batchensemble bench`."""
+
+from typing import Any
+
+from drawn.records import made, speeds
+
+LIMIT = "the plain network on as many rows"
+
+
+def speed_network() -> str:
+    """Our time over the limit for a whole network, a table for every machine."""
+    return "\n\n".join(_speed_of(record, "inference", "training") for record in speeds("metrics"))
+
+
+def speed() -> str:
+    """The same, then for layers alone and for rows that choose among many members."""
+    return "\n\n".join(
+        f"{_speed_of(record, 'inference', 'training')}\n\n{_speed_of(record, 'Linear', 'routing')}"
+        for record in speeds("metrics")
+    )
+
+
+def _speed_of(record: dict[str, Any], *kinds: str) -> str:
+    """A table of the cases whose names begin so; what it is a table of when those are whole networks."""
+    over = [row for row in _over_the_limit(record) if row["case"].startswith(kinds)]
+    if not over:
+        return ""
+    whole = f"{record['metrics']['network']}, {record['run']['settings']['members']} members"
+    title = whole if "training" in kinds else "rows x members x width, or rows to members"
+    lines = [f"| {title} | the limit | ours | ratio | memory |", "|---|---|---|---|---|"]
+    for row in over:
+        memory = "" if row["memory_ratio"] is None else f"{row['memory_ratio']:.2f}"
+        times = f"{row['denominator_ms']:.2f} ms | {row['ms']:.2f} ms | {row['ratio']:.2f}"
+        lines.append(f"| {row['case']} | {times} | {memory} |")
+    how = " or ".join(dict.fromkeys(row["denominator_how"] for row in over))
+    limit = f"The limit is {LIMIT} (inference: members x inputs), {how}."
+    return "\n".join([*lines, "", f"{limit} {made(record['provenance'])}."])
+
+
+def _over_the_limit(record: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = record["metrics"]["rows"]
+    return [row for row in rows if row["denominator"] == LIMIT and row["way"] == "BatchEnsemble"]
