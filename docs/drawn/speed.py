@@ -26,7 +26,7 @@ def _speed_of(record: dict[str, Any], *kinds: str) -> str:
     if not over:
         return ""
     whole = f"{record['metrics']['network']}, {record['run']['settings']['members']} members"
-    title = whole if "training" in kinds else "rows x members x width, or rows to members"
+    title = whole if "training" in kinds else "a layer (members x rows x width), or rows to members"
     lines = [f"| {title} | the limit | ours | ratio | memory |", "|---|---|---|---|---|"]
     for row in over:
         memory = "" if row["memory_ratio"] is None else f"{row['memory_ratio']:.2f}"
