@@ -22,9 +22,7 @@ def plans(layer: nn.Module, owner: Any) -> list[str]:
     """The ways besides scaling in which this layer can be computed for these rows."""
     if isinstance(owner, Tensor):
         return []
-    ways = ["fold"] if owner is not None or layer.stackable else []
-    split = owner is None and layer.rank == 1 and getattr(layer, "splittable", False)
-    return [*ways, "split"] if split else ways
+    return ["fold"] if owner is not None or layer.stackable else []
 
 
 def values_and_gradients(layer: nn.Module, x: Tensor, owner: Any, plan: str, **call: Any) -> list[Tensor]:
@@ -63,6 +61,25 @@ def test_many_positions_are_folded_and_few_are_scaled(owner: Any) -> None:
     layer = be.nn.Linear(8, 8, members=M)
     assert choose_plan(layer, torch.ones(M, 8), Rows(M, owner)) == "scale"
     assert choose_plan(layer, torch.ones(M, 1000, 8), Rows(M, owner)) == "fold"
+
+
+def test_convolutions_are_folded_as_written_and_scaled_in_a_graph() -> None:
+    layer, x = be.nn.Conv2d(2, 2, 1, members=M), torch.ones(2 * M, 2, 20, 20)
+    chosen = []
+
+    def answer(x: Tensor) -> Tensor:
+        chosen.append(choose_plan(layer, x, Rows(M, None)))
+        return x
+
+    answer(x)
+    torch.compile(answer, backend="eager")(x)
+    assert chosen == ["fold", "scale"]
+
+
+def test_folded_convolutions_keep_channels_last() -> None:
+    layer, x = be.nn.Conv2d(3, 4, 3, members=M), torch.randn(2 * M, 3, 9, 9).to(memory_format=torch.channels_last)
+    y = equation_5(layer, x, Rows(M, None), "fold")
+    assert y.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_ids_are_never_folded() -> None:

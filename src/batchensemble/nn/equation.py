@@ -2,9 +2,8 @@
 
     scale:  y = ((x o r_i) W) o s_i        touches activations: best for few rows per member
     fold:   y = x (W o s_i r_i^T)          touches weights: best for many rows per member
-    split:  scale forward, fold backward   for operations that take no stack of weights (convolutions), in training
 
-All are the same function of x, W, r and s; the tests hold them to the same values and gradients.
+Both are the same function of x, W, r and s; the tests hold them to the same values and gradients.
 """
 
 from typing import Any, Literal, Protocol
@@ -12,11 +11,11 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from batchensemble.nn.member_gradients import ScaledInput
 from batchensemble.nn.route import made_of
 from batchensemble.nn.rows import Rows, is_exporting
+from batchensemble.nn.scaled_input import ScaledInput
 
-Plan = Literal["scale", "fold", "split"]
+Plan = Literal["scale", "fold"]
 
 
 class RankOneOperation(Protocol):
@@ -27,14 +26,9 @@ class RankOneOperation(Protocol):
     s: Tensor  # (members, out), or (members, rank, out)
     features_at: int  # the feature axis: -1, or 1 for convolutions
     stackable: bool  # `product` takes a stack of weights, one per member
-    splittable: bool  # `split_product` is there
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
         """`x W`, without bias."""
-        ...
-
-    def split_product(self, x: Tensor) -> Tensor:
-        """`((x o r_i) W) o s_i` for equal blocks, whose gradients come from members' weight gradients."""
         ...
 
     def fold(self, r: Tensor, s: Tensor) -> Tensor:
@@ -49,12 +43,10 @@ def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = 
         op: the layer: its W, r, s and its linear operation.
         x: the batch, members' rows folded into it.
         rows: whose each row is.
-        plan: "scale", "fold" or "split"; by default chosen by shape.
+        plan: "scale" or "fold"; by default chosen by shape.
         **options: what else the operation takes (a transposed convolution's output size).
     """
     plan = plan or choose_plan(op, x, rows)
-    if plan == "split":
-        return op.split_product(x)
     return _fold(op, x, rows, options) if plan == "fold" else _scale(op, x, rows, options)
 
 
@@ -82,7 +74,7 @@ def _is_compiled_training(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
     """A convolution whose r and s are trained in a graph, where the compiler joins passes over activations."""
     if not torch.compiler.is_compiling() or is_exporting() or x.dtype == torch.float16:
         return False
-    fits = op.splittable and rows.owner is None and op.r.ndim == 2
+    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2
     return fits and torch.is_grad_enabled() and op.r.requires_grad
 
 
@@ -104,21 +96,15 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
     a member has several times more of the former. Rank k multiplies the products of `scale`, never those of `fold`.
     A weight per row is never made.
     """
-    if _is_compiled_training(op, x, rows):
-        return "scale"
     if is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would pin the batch down
+        return "scale"
+    if torch.compiler.is_compiling() and op.features_at == 1:  # the compiler joins scalings to what is around them
         return "scale"
     inputs, outputs = op.r.shape[-1], op.s.shape[-1]
     rank = op.r.shape[1] if op.r.ndim == 3 else 1
     positions = x.numel() // inputs // (rows.members if rows.owner is None else 1)
-    if positions * (inputs + outputs) * rank <= FOLD_ABOVE * op.weight.numel():
-        return "scale"
-    if rows.owner is not None or op.stackable:
-        return "fold"
-    trains = torch.is_grad_enabled() and op.r.requires_grad and x.dtype != torch.float16
-    fits = op.splittable and rank == 1 and rows.members <= SPLIT_UP_TO
-    return "split" if fits and trains else "scale"
+    many = positions * (inputs + outputs) * rank > FOLD_ABOVE * op.weight.numel()
+    return "fold" if many and (rows.owner is not None or op.stackable) else "scale"
 
 
 FOLD_ABOVE = 4  # measured: see benchmarks/NOTES.md
-SPLIT_UP_TO = 64  # members: each of them is a kernel of its own in backward

@@ -35,7 +35,7 @@ _local = _Local()
 @contextmanager
 def folded_once(net: nn.Module) -> Iterator[None]:
     """Within it, this thread's passes without gradients use weights that were folded at its start, if they fit."""
-    layers: list[Any] = [module for module in net.modules() if getattr(module, "stackable", False)]
+    layers: list[Any] = [module for module in net.modules() if getattr(module, "features_at", None) == -1]
     size = sum(layer.members * layer.weight.numel() * layer.weight.element_size() for layer in layers)
     before = _local.folded
     with torch.no_grad():

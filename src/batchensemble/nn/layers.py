@@ -17,7 +17,6 @@ from batchensemble.nn.equation import equation_5
 from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast
 from batchensemble.nn.member import FastModule, MemberModule, Pick
-from batchensemble.nn.member_gradients import ScaledConvolution
 from batchensemble.nn.route import rows_of
 
 
@@ -33,7 +32,6 @@ class RankOne(FastModule, MemberModule):
     rows_at: int | None = None  # None: where the route says the rows are
     input_first: bool = False  # the weight is (in, out, ...) instead of (out, in, ...)
     stackable: bool = False
-    splittable: bool = False
 
     weight: Tensor
     bias: Any  # a tensor, or None
@@ -77,10 +75,6 @@ class RankOne(FastModule, MemberModule):
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
         """`x W`, without bias."""
-        raise NotImplementedError
-
-    def split_product(self, x: Tensor) -> Tensor:
-        """The whole layer without bias, with gradients from members' weight gradients."""
         raise NotImplementedError
 
     def fold(self, r: Tensor, s: Tensor) -> Tensor:
@@ -163,26 +157,15 @@ class Convolution(RankOne):
 
     features_at = 1
     rows_at = 0
-    splittable = True
+    stackable = True
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
-        """The convolution, in torch's own padding modes."""
-        y: Tensor = self._conv_forward(x, weight, None)  # type: ignore[operator]
-        return y
-
-    def split_product(self, x: Tensor) -> Tensor:
-        """Scaled forward; backward from members' weight gradients."""
-        me: Any = self
-        padding, weight = me.padding, self.weight
-        if me.padding_mode != "zeros" or isinstance(padding, str):
-            mode = "constant" if me.padding_mode == "zeros" else me.padding_mode
-            x = F.pad(x, me._reversed_padding_repeated_twice, mode=mode)
-            padding = (0,) * len(me.stride)
-        if torch.is_autocast_enabled(x.device.type):
-            dtype = torch.get_autocast_dtype(x.device.type)
-            x, weight = x.to(dtype), weight.to(dtype)
-        convolve: Any = ScaledConvolution.apply  # torch gives it no types
-        y: Tensor = convolve(x, weight, self.r, self.s, me.stride, padding, me.dilation, me.groups)
+        """The convolution in torch's own padding modes, or one for each weight of a stack."""
+        convolve: Any = self._conv_forward
+        if weight.ndim == self.weight.ndim:
+            return convolve(x, weight, None)  # type: ignore[no-any-return]
+        each = [convolve(rows, own, None) for rows, own in zip(x.unbind(0), weight.unbind(0), strict=True)]
+        y: Tensor = torch.cat(each).unflatten(0, (len(each), -1))  # and not stack, which forgets channels_last
         return y
 
 
