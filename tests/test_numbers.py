@@ -8,6 +8,7 @@ import pytest
 
 import batchensemble as be
 from batchensemble.lab.models import resnet
+from batchensemble.lab.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,6 +37,11 @@ def test_a_number_that_was_edited_by_hand_is_drawn_anew(numbers: ModuleType) -> 
 def test_every_block_is_on_a_page(numbers: ModuleType) -> None:
     named = [match[2] for page in numbers.PAGES for match in numbers.MARK.finditer(page.read_text())]
     assert set(named) == set(numbers.NUMBERS)
+
+
+def test_every_committed_record_can_be_read() -> None:
+    records = list(Store(ROOT / "results").all())
+    assert {record.run.scale for record in records} == {"paper", "small"}
 
 
 def test_what_the_readme_says_of_parameters() -> None:
