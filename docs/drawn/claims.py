@@ -20,7 +20,7 @@ def claims() -> str:
     for name, scale in measured.items():
         for check in _checks(evidence_of(name, scale), EXPERIMENTS[name].show):
             if check.verdict is not Verdict.OPEN and SHARED not in check.claim:
-                lines.append(f"| {name} | {check.claim} | {_verdict(check)} | {check.words} |")
+                lines.append(f"| {name} | {check.claim} | **{check.verdict.value}** | {check.words} |")
     return "\n".join(lines)
 
 
@@ -30,9 +30,3 @@ def _checks(evidence: Evidence, views: Iterable[View]) -> Iterator[Check]:
             found = view(evidence)
             if isinstance(found, Check):
                 yield found
-
-
-def _verdict(check: Check) -> str:
-    if check.verdict is Verdict.HOLDS and "within the noise" in check.words:
-        return "as in the paper, within the noise"
-    return f"**{check.verdict.value}**"

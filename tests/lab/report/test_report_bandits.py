@@ -134,10 +134,14 @@ def test_nothing_was_played():
             view(evidence([Place(labels("Ours", "Wheel"), 0)]))
 
 
-@pytest.mark.parametrize(("shift", "word"), [(0.1, "within"), (3.0, "beyond")])
-def test_noise_is_told_from_a_difference(shift, word):
+@pytest.mark.parametrize(
+    ("shift", "word", "verdict"), [(0.1, "within", Verdict.UNDECIDED), (3.0, "beyond", Verdict.HOLDS)]
+)
+def test_noise_is_told_from_a_difference(shift, word, verdict):
     ours = np.random.default_rng(0).normal(50, 1, 12)
     pairs = {"Ours": ours, "Theirs": ours + shift + np.random.default_rng(1).normal(0, 1, 12)}
     played = [place({"relative_regret": list(values)}, labels(name, "Wheel")) for name, values in pairs.items()]
-    words = lower_mean_value("Ours", "Theirs", "Better.")(evidence(played)).words
-    assert f"{word} the noise of the trials" in words
+    check = lower_mean_value("Ours", "Theirs", "Better.")(evidence(played))
+    assert f"{word} the noise of the trials" in check.words
+    assert check.verdict is verdict
+    assert best_mean_value("Ours", "Best.")(evidence(played)).verdict is verdict

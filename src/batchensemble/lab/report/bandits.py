@@ -172,7 +172,7 @@ def best_mean_value(method: str, claim: str) -> View:
         values = {one: regrets.value(one).mean().item() for one in regrets.complete}
         best = min(values, key=values.__getitem__)
         rival = min((one for one in values if one != method), key=values.__getitem__)
-        return Check(claim, Verdict.of(best == method), _words(regrets, method, rival))
+        return _check(claim, best == method, regrets, method, rival)
 
     return view
 
@@ -185,7 +185,7 @@ def lower_mean_value(method: str, than: str, claim: str) -> View:
         if regrets is None or not {method, than} <= set(regrets.complete):
             return Check(claim, Verdict.OPEN, f"{method} and {than} have not both played every problem.")
         lower = regrets.value(method).mean() < regrets.value(than).mean()
-        return Check(claim, Verdict.of(bool(lower)), _words(regrets, method, than))
+        return _check(claim, bool(lower), regrets, method, than)
 
     return view
 
@@ -197,19 +197,22 @@ def _regrets(evidence: Evidence) -> Regrets | None:
         return None
 
 
-def _words(regrets: Regrets, method: str, other: str) -> str:
+def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -> Check:
     ours, theirs = regrets.value(method), regrets.value(other)
     words = f"{method} {VALUE.summary(over_trials(ours))} against {other} {VALUE.summary(over_trials(theirs))}"
-    chance = metrics.paired_test(ours, theirs, generator=_generator())
-    return f"{words} (mean over problems ± standard error, {len(ours)} trials): {_noise(chance, len(ours))}."
+    noise, said = _noise(metrics.paired_test(ours, theirs, generator=_generator()), len(ours))
+    words = f"{words} (mean over problems ± standard error, {len(ours)} trials): {said}."
+    return Check(claim, Verdict.of(holds, within_noise=noise), words)
 
 
-def _noise(chance: float, trials: int) -> str:
-    """What a p-value says, and whether so few trials could have said anything else."""
+def _noise(chance: float, trials: int) -> tuple[bool, str]:
+    """Whether a p-value is noise, and in words; so few trials that they could say nothing else leave it unknown."""
     least = 2.0 ** (1 - trials)
     if least > NOISE:
-        return f"too few trials to tell from noise, p = {chance:.3f} where {trials} cannot give less than {least:.3f}"
-    return f"{'within' if chance > NOISE else 'beyond'} the noise of the trials, p = {chance:.3f}"
+        few = f"too few trials to tell from noise, p = {chance:.3f} where {trials} cannot give less than {least:.3f}"
+        return False, few
+    noise = chance > NOISE
+    return noise, f"{'within' if noise else 'beyond'} the noise of the trials, p = {chance:.3f}"
 
 
 def _generator() -> torch.Generator:

@@ -1,4 +1,4 @@
-"""A claim of the paper, held against what was measured: it holds, it does not hold here, or it is not measured."""
+"""A claim of the paper, held against what was measured: it holds, it does not hold here, or nobody can tell."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,11 +9,14 @@ class Verdict(Enum):
 
     HOLDS = "holds"
     FAILS = "does not hold here"
+    UNDECIDED = "within the noise"
     OPEN = "not measured"
 
     @classmethod
-    def of(cls, holds: bool) -> "Verdict":
-        """The verdict on a claim that was measured."""
+    def of(cls, holds: bool, *, within_noise: bool = False) -> "Verdict":
+        """The verdict on a claim that was measured; a difference within the noise decides nothing, either way."""
+        if within_noise:
+            return cls.UNDECIDED
         return cls.HOLDS if holds else cls.FAILS
 
 

@@ -45,6 +45,18 @@ def test_the_numbers_are_in_the_words() -> None:
     assert "1.03 times" in ratio("accuracy", A, B, ".")(measured(A=[0.95], B=[0.92])).words
 
 
+@pytest.mark.parametrize("view", [higher("accuracy", A, B, "."), lower("accuracy", A, B, ".")])
+def test_a_difference_within_the_noise_decides_nothing(view) -> None:
+    assert view(measured(A=[0.90, 0.96], B=[0.89, 0.95])).verdict is Verdict.UNDECIDED
+    assert view(measured(A=[0.90], B=[0.89, 0.95])).verdict is not Verdict.UNDECIDED  # the noise is unknown
+
+
+def test_a_band_may_be_wider_than_the_noise() -> None:
+    assert (
+        on_a_par("accuracy", A, B, ".", within=0.02)(measured(A=[0.9, 0.96], B=[0.89, 0.95])).verdict is Verdict.HOLDS
+    )
+
+
 def test_noise_and_single_seeds_are_admitted() -> None:
     view = higher("accuracy", A, B, ".")
     assert "within the noise" in view(measured(A=[0.90, 0.96], B=[0.89, 0.95])).words

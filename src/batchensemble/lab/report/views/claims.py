@@ -26,10 +26,19 @@ class _Pair:
         return self.this.mean - self.other.mean
 
     @property
+    def noise_is_known(self) -> bool:
+        """Whether both sides have several seeds."""
+        return min(self.this.count, self.other.count) > 1
+
+    @property
     def within_noise(self) -> bool:
-        """Whether the difference is smaller than twice its standard error; one seed alone cannot tell."""
+        """Whether the difference is known to be smaller than twice its standard error."""
         error = math.sqrt(sum((side.spread or 0.0) ** 2 / side.count for side in (self.this, self.other)))
-        return abs(self.difference) < 2 * error
+        return self.noise_is_known and abs(self.difference) < 2 * error
+
+    def decide(self, holds: bool) -> Verdict:
+        """The verdict on a difference, which its noise may forbid."""
+        return Verdict.of(holds, within_noise=self.within_noise)
 
 
 def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
@@ -40,17 +49,17 @@ def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by
         >>> view(Evidence("cifar", "smoke", ())).verdict.value
         'not measured'
     """
-    return _compare(metric, this, than, claim, lambda pair: pair.difference > by)
+    return _compare(metric, this, than, claim, lambda pair: pair.decide(pair.difference > by))
 
 
 def lower(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
     """The claim that `this` has less of a metric than `than`, by at least `by`."""
-    return _compare(metric, this, than, claim, lambda pair: pair.difference < -by)
+    return _compare(metric, this, than, claim, lambda pair: pair.decide(pair.difference < -by))
 
 
 def on_a_par(metric: str | Quantity, this: Labels, with_: Labels, claim: str, *, within: float) -> View:
     """The claim that `this` and `with_` differ by at most `within` (in the metric's own unit)."""
-    return _compare(metric, this, with_, claim, lambda pair: abs(pair.difference) <= within)
+    return _compare(metric, this, with_, claim, lambda pair: Verdict.of(abs(pair.difference) <= within))
 
 
 def ratio(
@@ -64,10 +73,10 @@ def ratio(
 ) -> View:
     """The claim that `this` has between `at_least` and `at_most` times as much of a metric as `over`."""
 
-    def holds(pair: _Pair) -> bool:
-        return bool(pair.other.mean) and at_least <= pair.this.mean / pair.other.mean <= at_most
+    def judge(pair: _Pair) -> Verdict:
+        return Verdict.of(bool(pair.other.mean) and at_least <= pair.this.mean / pair.other.mean <= at_most)
 
-    return _compare(metric, this, over, claim, holds, as_ratio=True)
+    return _compare(metric, this, over, claim, judge, as_ratio=True)
 
 
 def _compare(
@@ -75,7 +84,7 @@ def _compare(
     this: Labels,
     other: Labels,
     claim: str,
-    holds: Callable[["_Pair"], bool],
+    judge: Callable[["_Pair"], Verdict],
     *,
     as_ratio: bool = False,
 ) -> View:
@@ -89,7 +98,7 @@ def _compare(
             return Check(claim, Verdict.OPEN, f"No {shown.name} of {absent}.")
         words = f"{_said(shown, this, ours)}; {_said(shown, other, theirs)}"
         pair = _Pair(shown, ours, theirs, words)
-        return Check(claim, Verdict.of(holds(pair)), _conclusion(pair, as_ratio))
+        return Check(claim, judge(pair), _conclusion(pair, as_ratio))
 
     return view
 
@@ -99,7 +108,7 @@ def _conclusion(pair: _Pair, as_ratio: bool) -> str:
         return f"{pair.words}; {pair.this.mean / pair.other.mean:.2f} times as much."
     sign = "+" if pair.difference >= 0 else "-"
     words = f"{pair.words}; {sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
-    if min(pair.this.count, pair.other.count) == 1:
+    if not pair.noise_is_known:
         return f"{words} with one seed, so the noise is unknown."
     return f"{words}, which is within the noise of the seeds." if pair.within_noise else f"{words}."
 
