@@ -12,6 +12,7 @@ SCALE_MEANING: Mapping[Scale, str] = {
     "smoke": "tiny networks on synthetic or embedded data, seconds of training: it shows that everything runs, "
     "and says nothing about the paper",
 }
+ABSENT = "not installed"  # as records say it of a package that ran from its source
 SCALE_ORDER: tuple[Scale, ...] = ("paper", "small", "smoke")
 
 
@@ -62,8 +63,9 @@ def _epochs(records: Iterable[Record]) -> str:
 
 
 def _versions(provenance: Provenance) -> str:
-    shown = (name for name in ("python", "torch", "batchensemble") if name in provenance.versions)
-    return ", ".join(f"{name} {provenance.versions[name]}" for name in shown)
+    names = ("python", "torch", "batchensemble")
+    found = {name: version for name in names if (version := provenance.versions.get(name, ABSENT)) != ABSENT}
+    return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 def _joined(parts: Iterable[str]) -> str:
