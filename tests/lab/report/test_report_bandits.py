@@ -126,6 +126,8 @@ def test_rewards_beside_the_example(found):
     assert [number.value for number in ours.paper] == [4]
     assert [number.value for number in table.lines[-1].cells[0].paper] == [8]
     assert "From somewhere." in table.caption
+    assert "5.00 ± 2.00 (example 4.00)" in table.markdown()
+    assert "paper" not in table.markdown() + table.csv()
 
 
 def test_nothing_was_played():

@@ -220,7 +220,7 @@ def _generator() -> torch.Generator:
 
 
 def rewards_table(problem: str, *, name: str = "rewards", title: str = "", source: str = "") -> View:
-    """Total rewards on one problem, with the deviation of single games, beside published ones.
+    """Total rewards on one problem, with the deviation of single games, beside those of a published example.
 
     Args:
         problem: its label.
@@ -238,7 +238,8 @@ def rewards_table(problem: str, *, name: str = "rewards", title: str = "", sourc
         best = Cell(_deviation(part, "optimal_reward"), part.paper("optimal_reward"))
         lines.append(Line(("best choices",), (best,)))
         caption = f"± is the standard deviation of one game. {source} {circumstances(part)}"
-        return Table(name, title or f"Total reward, {problem}", caption, ("method",), (Column(shown),), tuple(lines))
+        columns = (Column(shown, source="example"),)
+        return Table(name, title or f"Total reward, {problem}", caption, ("method",), columns, tuple(lines))
 
     return view
 

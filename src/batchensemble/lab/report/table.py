@@ -12,10 +12,17 @@ from batchensemble.lab.report.quantity import Quantity
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: one quantity, in a group of columns (of one data set, say) or alone."""
+    """A column of numbers: one quantity, in a group of columns (of one data set, say) or alone.
+
+    Args:
+        quantity: what is shown.
+        group: of columns.
+        source: of the published numbers beside ours.
+    """
 
     quantity: Quantity
     group: str = ""
+    source: str = "paper"
 
     @property
     def heading(self) -> str:
@@ -92,7 +99,7 @@ class Table:
         """As CSV: for every number its mean, spread, count and the paper's; the caption in the last column."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        numbers = [f"{column.heading}{part}" for column in self.columns for part in ("", " spread", " n", " paper")]
+        numbers = [f"{one.heading}{part}" for one in self.columns for part in ("", " spread", " n", f" {one.source}")]
         writer.writerow([*self.keys, *numbers, *self.facts, "circumstances"])
         for line in self.lines:
             writer.writerow([*line.labels, *self._numbers(line), *line.facts, self.caption])
@@ -100,16 +107,16 @@ class Table:
 
     def _texts(self, line: Line) -> tuple[str, ...]:
         pairs = zip(line.cells, self.columns, strict=True)
-        return (*line.labels, *(_both(cell, column.quantity) for cell, column in pairs), *line.facts)
+        return (*line.labels, *(_both(cell, column) for cell, column in pairs), *line.facts)
 
     def _numbers(self, line: Line) -> list[str]:
         pairs = zip(line.cells, self.columns, strict=True)
         return [text for cell, column in pairs for text in _csv_numbers(cell, column.quantity)]
 
 
-def _both(cell: Cell, quantity: Quantity) -> str:
-    ours, paper = cell.ours_text(quantity), cell.paper_text(quantity)
-    return f"{ours} (paper {paper})" if ours and paper else ours or paper
+def _both(cell: Cell, column: Column) -> str:
+    ours, paper = cell.ours_text(column.quantity), cell.paper_text(column.quantity)
+    return f"{ours} ({column.source} {paper})" if ours and paper else ours or paper
 
 
 def _csv_numbers(cell: Cell, quantity: Quantity) -> tuple[str, str, str, str]:
