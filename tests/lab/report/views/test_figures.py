@@ -125,6 +125,13 @@ def test_every_member_is_a_point(diversity_evidence) -> None:
     assert [len(points.get_offsets()) for points in axes[0].collections] == [8, 4, 4]
 
 
+def test_a_share_that_was_not_run_has_no_panel(diversity_evidence) -> None:
+    run = [one for one in diversity_evidence.places if one.labels["share"] in ("100 %", "20 %")]
+    asked = [Place(one.labels, one.seed) for one in diversity_evidence.places if one not in run]
+    axes = canvas_of(diversity_against_accuracy()(evidence([*run, *asked]))).axes
+    assert [panel.get_title() for panel in axes if panel.axison] == ["100 %", "20 %"]
+
+
 def test_telling_pictures_are_those_the_single_network_gets_wrong_surest_first(pictures_evidence) -> None:
     canvas = canvas_of(prediction_maps("telling", count=9)(pictures_evidence))
     maps = [panel for panel in canvas.axes if panel.images and panel.get_xticks().size == 10]

@@ -32,7 +32,7 @@ def diversity_against_accuracy(
     name: str = "diversity",
     title: str = "",
 ) -> View:
-    """One panel for each value of the label `panels`, one point per member.
+    """One panel for each value of the label `panels` that has been measured, one point per member.
 
     Args:
         metric: how far members are from the first.
@@ -48,11 +48,11 @@ def diversity_against_accuracy(
 
     def view(evidence: Evidence) -> Figure:
         found = {
-            value: {method: _points(evidence.where(**{panels: value, rows: method}), shown) for method in names}
+            value: methods
             for value in evidence.labels(panels)
-            if (names := evidence.labels(rows))
+            if any((methods := _methods(evidence.where(**{panels: value}), rows, shown)).values())
         }
-        if not any(points for methods in found.values() for points in methods.values()):
+        if not found:
             raise NotMeasured(f"no run has both the accuracy of its members and their {shown.name}")
 
         def draw(canvas: "Canvas") -> None:
@@ -69,6 +69,11 @@ def diversity_against_accuracy(
         return Figure(name, title or f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _methods(part: Evidence, rows: str, shown: Quantity) -> dict[str, Points]:
+    """By method the points of one panel; a method without keeps its colour."""
+    return {method: _points(part.where(**{rows: method}), shown) for method in part.labels(rows)}
 
 
 def _points(part: Evidence, shown: Quantity) -> Points:
