@@ -24,6 +24,7 @@ class RankOneOperation(Protocol):
     weight: Tensor
     r: Tensor  # (members, in), or (members, rank, in)
     s: Tensor  # (members, out), or (members, rank, out)
+    bias: Any  # (members, out), or None
     features_at: int  # the feature axis: -1, or 1 for convolutions
     stackable: bool  # `product` takes a stack of weights, one per member
 
@@ -37,10 +38,10 @@ class RankOneOperation(Protocol):
 
 
 def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = None, **options: Any) -> Tensor:
-    """Every row through its own member's weight, `x_n -> x_n (W o s_i r_i^T)`, in one pass.
+    """Every row through its own member's weight and bias, `x_n -> x_n (W o s_i r_i^T) + b_i`, in one pass.
 
     Args:
-        op: the layer: its W, r, s and its linear operation.
+        op: the layer: its W, r, s, b and its linear operation.
         x: the batch, members' rows folded into it.
         rows: whose each row is.
         plan: "scale" or "fold"; by default chosen by shape.
@@ -54,9 +55,10 @@ def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any])
     at = op.features_at % x.ndim
     if _is_compiled_training(op, x, rows):
         return _scale_compiled(op, x, rows, at, options)
+    pairs = zip(_components(op.r), _components(op.s), strict=True)
     terms = [
-        rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, at=at)
-        for r, s in zip(_components(op.r), _components(op.s), strict=True)
+        rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, None if term else op.bias, at=at)
+        for term, (r, s) in enumerate(pairs)  # of which one brings the bias
     ]
     return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)
 
@@ -65,8 +67,9 @@ def _scale_compiled(op: RankOneOperation, x: Tensor, rows: Rows, at: int, option
     """The same, with gradients of r and s that ride on passes which are made anyway (see `shared_norm`)."""
     scaled: Any = ScaledInput.apply  # torch gives it no types
     z = op.product(rows.join(scaled(rows.split(x), rows.spread(op.r, x, at))), op.weight, **options)
-    y = rows.affine(z, op.s, at=at)
-    made_of(y, z, op.s)
+    y = rows.affine(z, op.s, op.bias, at=at)
+    if op.bias is None:
+        made_of(y, z, op.s)
     return y
 
 
@@ -80,9 +83,11 @@ def _is_compiled_training(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
     if rows.owner is not None:
-        return op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), **options)
-    blocks = rows.split(x).movedim(rows.axis, 0)
-    return rows.join(op.product(blocks, op.fold(op.r, op.s), **options).movedim(0, rows.axis))
+        y = op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), **options)
+    else:
+        blocks = rows.split(x).movedim(rows.axis, 0)
+        y = rows.join(op.product(blocks, op.fold(op.r, op.s), **options).movedim(0, rows.axis))
+    return rows.affine(y, shift=op.bias, at=op.features_at % y.ndim)
 
 
 def _components(fast: Tensor) -> tuple[Tensor, ...]:

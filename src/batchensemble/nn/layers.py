@@ -70,8 +70,7 @@ class RankOne(FastModule, MemberModule):
         folded = ready(self)
         if folded is not None and rows.owner is None and rows.axis == 0:
             return folded(input)
-        y = equation_5(self, input, rows, **options)
-        return rows.affine(y, shift=self.bias, at=self.features_at % y.ndim)
+        return equation_5(self, input, rows, **options)
 
     def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
         """`x W`, without bias."""

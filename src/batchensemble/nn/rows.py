@@ -45,12 +45,10 @@ class Rows:
             )
         if self.owner is None and is_exporting():
             return self._affine_row_by_row(x, scale, shift, at)
-        y = self.split(x)
-        if scale is not None:
-            y = y * self.spread(scale, x, at).to(x.dtype)
-        if shift is not None:
-            y = y + self.spread(shift, x, at).to(x.dtype)
-        return self.join(y)
+        y, factor, term = self.split(x), *(self._beside(x, fast, at) for fast in (scale, shift))
+        if factor is not None and term is not None:
+            return self.join(torch.addcmul(term, y, factor))  # one pass instead of two
+        return self.join(y * factor) if factor is not None else self.join(y + term)  # type: ignore[operator]
 
     def _affine_row_by_row(self, x: Tensor, scale: Tensor | None, shift: Tensor | None, at: int) -> Tensor:
         """The same with a vector for every row: taking a dynamic batch apart would pin its size down in an export."""
@@ -80,6 +78,9 @@ class Rows:
             present = self.owner.unique().tolist()
             return [(i, (self.owner == i).nonzero().squeeze(1)) for i in present]
         return [(self.owner, slice(0, count))]
+
+    def _beside(self, x: Tensor, fast: Tensor | None, at: int) -> Tensor | None:
+        return None if fast is None else self.spread(fast, x, at).to(x.dtype)
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` in a shape that broadcasts against `split(x)`."""
