@@ -28,7 +28,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 _FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "*", "p", "d")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+DASHES = ("-", "--", ":", "-.", (0, (8, 2, 1, 1, 1, 1, 1, 2)), (0, (12, 4)))
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine

@@ -102,6 +102,28 @@ def test_methods_keep_their_colours_and_variants_get_others() -> None:
     assert len(set(many.values())) == 4
 
 
+def test_no_two_curves_of_one_figure_look_alike() -> None:
+    names = ("NaiveEnsemble4", "NaiveEnsemble8", "BatchEnsemble4", "BatchEnsemble8", "Dropout", "LinFullPost", "RMS")
+    names += ("AlphaDiv", "BBB", "MultitaskGP", "NeuralLinear", "ParamNoise", "Uniform")
+    found = evidence(place({"curve": list(range(40))}, {"method": name}) for name in names)
+    (panel,) = canvas_of(over_steps("curve")(found)).axes
+    looks = {(line.get_color(), repr(line._dash_pattern)) for line in panel.lines}
+    assert len(looks) == len(names)
+
+
+@pytest.mark.parametrize(("better", "scale"), [("lower", "log"), ("higher", "linear")])
+def test_curves_that_end_far_apart_get_a_logarithmic_axis_and_the_caption_says_so(better, scale) -> None:
+    ends = {("Uniform", "mushroom"): 100, ("Ours", "mushroom"): 7, ("Uniform", "jester"): 100, ("Ours", "jester"): 80}
+    found = evidence(
+        place({"regret": [0.0, end / 2, end]}, {"method": method, "problem": problem})
+        for (method, problem), end in ends.items()
+    )
+    figure = over_steps(Quantity("regret", "regret", better=better))(found)
+    mushroom, jester = canvas_of(figure).axes
+    assert (mushroom.get_yscale(), jester.get_yscale()) == (scale, "linear")
+    assert ("logarithmic axis" in figure.caption) == (scale == "log")
+
+
 def test_boxes_span_the_corruptions_mean_over_seeds() -> None:
     rows = [[("fog", 0.8), ("snow", 0.6), ("frost", 0.1)], [("fog", 0.6), ("snow", 0.4), ("frost", 0.3)]]
     found = evidence(

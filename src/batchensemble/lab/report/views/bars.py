@@ -7,7 +7,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, MUTED, WIDTH, colours
-from batchensemble.lab.report.views.panels import grid, rows_of
+from batchensemble.lab.report.views.panels import grid, logarithmic, rows_of
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -73,19 +73,9 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
     panel.set(xlabel=shown.heading)
     panel.margins(x=0.22)
     if log:
-        _logarithmic(panel)
+        logarithmic(panel, "x")
     panel.grid(visible=False, axis="y")
     panel.tick_params(axis="y", length=0)
-
-
-def _logarithmic(panel: "Axes") -> None:
-    """A logarithmic axis with few ticks, in plain numbers."""
-    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
-
-    panel.set_xscale("log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
-    panel.xaxis.set_minor_locator(NullLocator())
-    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def _rings(panel: "Axes", evidence: Evidence, names: tuple[str, ...], shown: Quantity, rows: str) -> None:

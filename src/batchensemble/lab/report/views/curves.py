@@ -10,7 +10,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
-from batchensemble.lab.report.views.lines import BANDS, Band, Curve, draw_curves, dress
+from batchensemble.lab.report.views.lines import BANDS, FAR, Band, Curve, draw_curves, dress, far_apart, spread_out
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -22,6 +22,7 @@ Lines = Sequence[Mapping[str, Any]]
 """A training's log: a mapping per epoch, as its JSON lines hold."""
 Series = tuple[Sequence[float], Sequence[float | None]]
 """Places on the axis, and what was measured there."""
+LOGARITHMIC = f"Panels whose curves end more than {FAR:g} times apart have a logarithmic axis."
 
 
 def over_steps(
@@ -121,18 +122,27 @@ def _figure(
     if not drawn:
         names = dict.fromkeys(shown.name for _, shown in found.values())
         raise NotMeasured(f"no run has {' or '.join(names)}")
+    apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
 
     def draw(canvas: "Canvas") -> None:
         axes = grid(canvas, len(drawn))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
             draw_curves(panel, curves, band=band, factor=shown.factor)
             dress(panel, shown.heading, xlabel, log)
+            if title in apart:
+                spread_out(panel, curves.values(), shown.factor)
             panel.set_title(title)
         legend(canvas, axes)
 
     names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
     alt = f"{words[1]} against {xlabel} for {', '.join(names)}."
-    return Figure(*words, alt, draw, (WIDTH, 0.7 + 2.6 * rows_of(len(drawn))))
+    name, title, caption = words
+    caption = f"{LOGARITHMIC} {caption}" if apart else caption
+    return Figure(name, title, caption, alt, draw, (WIDTH, 0.7 + 2.6 * rows_of(len(drawn))))
+
+
+def _spread(curves: Curves, shown: Quantity) -> bool:
+    return shown.better == "lower" and far_apart(curves.values())
 
 
 def _curves(part: Evidence, rows: str, metric: str, x: str | None, aligned: bool) -> Curves:

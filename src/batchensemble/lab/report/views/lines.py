@@ -1,6 +1,7 @@
 """Lines with bands: what the seeds have in common, and how far they are apart."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchensemble.lab.report.style import DASHES, MARKERS, colours
+from batchensemble.lab.report.views.panels import logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +20,9 @@ BANDS: Mapping[Band, str] = {
     "deviation": "Lines are means and bands one sample standard deviation over seeds.",
     "error": "Lines are means and bands one standard error over seeds.",
 }
+
+FAR = 5.0
+"""Curves that fall, or should, and end further apart than this many times get a logarithmic axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,12 @@ class Curve:
         width = np.sqrt(squares / np.maximum(count - 1, 1))
         return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
 
+    @property
+    def end(self) -> float:
+        """The last mean."""
+        mean, _ = self.mean_and_band("deviation")
+        return float(mean[np.isfinite(mean)][-1])
+
 
 def draw_curves(
     panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0, marks: bool = True
@@ -67,11 +78,13 @@ def draw_curves(
         marks: a mark at every point, for few points.
     """
     faint = 0.18 if len(curves) <= 6 else 0.07
+    used: Counter[str] = Counter()
     for place, (name, colour) in enumerate(colours(curves).items()):
         mean, width = (factor * values for values in curves[name].mean_and_band(band))
         x = curves[name].x
         marker = MARKERS[place % len(MARKERS)] if marks and len(x) <= 25 else None
-        dash = "-" if marker else DASHES[place % len(DASHES)]
+        dash = "-" if marker else DASHES[used[colour] % len(DASHES)]
+        used[colour] += 1
         panel.plot(x, mean, color=colour, marker=marker, linestyle=dash, label=name, zorder=3)
         if np.nanmax(width, initial=0) > 0:
             panel.fill_between(x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
@@ -86,3 +99,21 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, log: bool) -> None:
         panel.set(xscale="log", yscale="log")
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 5, 10]))
+
+
+def far_apart(curves: Iterable[Curve]) -> bool:
+    """Whether the low ones would lie on one another on an even axis, because the high ones are so far above.
+
+    Example:
+        >>> curves = [Curve.over([([1, 2], [0.0, end])]) for end in (6.0, 100.0)]
+        >>> far_apart(curves), far_apart(curves[:1])
+        (True, False)
+    """
+    ends = [curve.end for curve in curves]
+    return 0 < FAR * min(ends) < max(ends)
+
+
+def spread_out(panel: "Axes", curves: Iterable[Curve], factor: float) -> None:
+    """A logarithmic axis that begins a little below the lowest end: cumulative curves begin at zero."""
+    logarithmic(panel, "y")
+    panel.set_ylim(bottom=factor * min(curve.end for curve in curves) / FAR)

@@ -1,7 +1,7 @@
 """Several panels in one figure, and one legend for all of them."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -33,3 +33,14 @@ def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
         entries |= dict(zip(labels, handles, strict=True))
     columns = 2 if max(map(len, entries), default=0) > LONG else 4
     canvas.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=columns)
+
+
+def logarithmic(panel: "Axes", which: Literal["x", "y"]) -> None:
+    """Makes an axis of a panel logarithmic, with few ticks, in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis = panel.xaxis if which == "x" else panel.yaxis
+    panel.set(**{f"{which}scale": "log"})
+    axis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
