@@ -82,6 +82,11 @@ class Evidence:
         """What was asked for and is not there."""
         return tuple(place for place in self.places if place.record is None)
 
+    @property
+    def comparable(self) -> bool:
+        """Whether the paper's numbers may be drawn beside ours; tables print them at every scale, and the scale."""
+        return self.scale == "paper"
+
     def where(self, **labels: str) -> "Evidence":
         """The part that has these labels; published numbers stay unless they say otherwise."""
         return replace(

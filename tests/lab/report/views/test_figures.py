@@ -1,12 +1,14 @@
 """Every figure is drawn, the same every time, and shows the numbers of its records."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from fake_records import evidence, place
 
+from batchensemble.lab.records import Published
 from batchensemble.lab.report import Evidence, Figure, NotMeasured, Place, Quantity
 from batchensemble.lab.report.style import BLUE, GREY, INK, colours
 from batchensemble.lab.report.views import (
@@ -251,7 +253,7 @@ def test_training_curves_come_from_json_lines(tmp_path) -> None:
 
 def test_the_papers_claims_are_rings_on_the_cost_figure(cost_evidence) -> None:
     view = cost_by_size({"relative_parameters": 1.1})
-    time, memory, parameters = canvas_of(view(cost_evidence)).axes
+    time, memory, parameters = canvas_of(view(replace(cost_evidence, scale="paper"))).axes
     rings = [line for line in parameters.lines if line.get_label() == "the paper's claim"]
     assert [(ring.get_xdata().item(), ring.get_ydata().item()) for ring in rings] == [(4, 1.1)]
     for panel in (time, memory):
@@ -266,8 +268,38 @@ def test_without_a_gpu_there_is_no_panel_of_memory() -> None:
 def test_a_missing_bar_says_so(lifelong_evidence) -> None:
     found = evidence([*lifelong_evidence.places, Place({"method": "RCL"}, 0)])
     (panel,) = canvas_of(bars("forgetting")(found)).axes
-    assert "missing" in [text.get_text() for text in panel.texts]
+    (missing,) = [text for text in panel.texts if text.get_text() == "missing"]
+    assert (missing.get_position()[1], missing.get_verticalalignment()) == (4, "center")  # beside its tick
+    assert panel.get_ylim() == (4.5, -0.5)  # which is on the axis
     assert len(panel.containers) >= 4
+
+
+@pytest.mark.parametrize(
+    ("view", "fixture"),
+    [
+        (bars("relative_memory"), "lifelong_evidence"),
+        (over_label("share", "accuracy"), "diversity_evidence"),
+        (cost_by_size({"relative_seconds": 4 / 3}), "cost_evidence"),
+    ],
+)
+def test_rings_of_the_paper_are_drawn_at_its_scale_alone(view, fixture, request) -> None:
+    found = request.getfixturevalue(fixture)
+    numbers = [*found.published, Published({"method": "BatchEnsemble", "share": "20 %"}, "accuracy", 0.86)]
+    for scale, drawn in (("paper", True), ("small", False)):
+        axes = canvas_of(view(replace(found, scale=scale, published=tuple(numbers)))).axes
+        marks = [line for panel in axes for line in panel.lines if line.get_fillstyle() == "none"]
+        assert bool(marks) == drawn
+
+
+def test_the_papers_rings_cover_no_number() -> None:
+    places = [place({"cost": value}, {"method": name}, scale="paper") for name, value in (("A", 1.0), ("B", 9.2))]
+    numbers = [Published({"method": "A"}, "cost", 1.15), Published({"method": "B"}, "cost", 9.9)]
+    canvas = canvas_of(bars("cost")(evidence(places, numbers, "paper")))
+    canvas.canvas.draw()
+    (panel,) = canvas.axes
+    rings = [line.get_window_extent() for line in panel.lines if line.get_fillstyle() == "none"]
+    assert len(rings) == 2
+    assert not any(ring.overlaps(text.get_window_extent()) for ring in rings for text in panel.texts)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-HOW = "Bars are means, their whiskers one sample standard deviation over seeds, rings the paper's numbers."
+HOW = "Bars are means, their whiskers one sample standard deviation over seeds."
+RINGS = "Rings are the paper's numbers."
+EDGE = 0.33  # of a row, from the middle of a bar to its rim
 Bars = dict[str, Summary | None]
 
 
@@ -46,15 +48,16 @@ def bars(
             axes = grid(canvas, len(found), across=len(shown), sharey=True)
             for panel, (place, part, each, heights) in zip(axes, found, strict=True):
                 _panel(panel, heights, each, log)
-                _rings(panel, part, names, each, rows)
+                _rings(panel, _published(part, names, each, rows))
                 panel.set_title(place)
             axes[0].set_yticks(range(len(names)), names)
-            axes[0].invert_yaxis()
+            axes[0].set_ylim(len(names) - 0.5, -0.5)  # also where the last bars are missing
 
         alt = f"Bars of {', '.join(each.name for each in shown)} for {', '.join(names)}."
         heading = title or sentence(each.name for each in shown)
         size = (max(WIDTH, 1.4 + 2.1 * len(shown)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(shown)))
-        return Figure(name, heading, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        how = f"{HOW} {RINGS}" if any(_published(part, names, each, rows) for _, part, each, _ in found) else HOW
+        return Figure(name, heading, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
@@ -64,10 +67,10 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
         summary = heights[name]
         if summary is None:
             where = panel.get_yaxis_transform()
-            panel.text(0.02, place - 0.16, "missing", transform=where, va="bottom", color=MUTED, fontsize=8)
+            panel.text(0.02, place, "missing", transform=where, va="center", color=MUTED, fontsize=8)
             continue
         spread = shown.shown(summary.spread) if summary.spread else None
-        panel.barh(place, shown.shown(summary.mean), 0.66, color=colour, xerr=spread, ecolor=INK, capsize=2)
+        panel.barh(place, shown.shown(summary.mean), 2 * EDGE, color=colour, xerr=spread, ecolor=INK, capsize=2)
         end = (shown.shown(summary.mean) + (spread or 0), place)
         panel.annotate(shown.text(summary.mean), end, (8, 0), textcoords="offset points", va="center", fontsize=8)
     panel.set(xlabel=shown.heading)
@@ -78,7 +81,18 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
     panel.tick_params(axis="y", length=0)
 
 
-def _rings(panel: "Axes", evidence: Evidence, names: tuple[str, ...], shown: Quantity, rows: str) -> None:
-    for place, name in enumerate(names):
-        for number in evidence.paper(shown.metric, **{rows: name}):
-            panel.plot(shown.shown(number.value), place, "o", fillstyle="none", color=INK, markersize=9, zorder=4)
+def _published(part: Evidence, names: tuple[str, ...], shown: Quantity, rows: str) -> list[tuple[float, int]]:
+    """The paper's numbers and the bars they belong to."""
+    if not part.comparable:
+        return []
+    return [
+        (shown.shown(number.value), place)
+        for place, name in enumerate(names)
+        for number in part.paper(shown.metric, **{rows: name})
+    ]
+
+
+def _rings(panel: "Axes", published: list[tuple[float, int]]) -> None:
+    """Rings on the lower rims of bars, where they cover no number."""
+    for value, place in published:
+        panel.plot(value, place + EDGE, "o", fillstyle="none", color=INK, markersize=7, zorder=4)

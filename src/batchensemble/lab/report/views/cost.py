@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 PANELS = {"relative_seconds": "test time", "relative_memory": "memory", "relative_parameters": "parameters"}
 HOW = (
     "Everything is relative to one network on the same pictures, on logarithmic axes; the dotted line is the cost of "
-    "that many networks. Rings: what the paper says of four members."
+    "that many networks."
 )
+RINGS = "Rings: what the paper says of four members."
 Curves = Mapping[str, Curve]
 
 
@@ -30,7 +31,7 @@ def cost_by_size(
 
     Args:
         claimed: BatchEnsemble's cost at `members` according to the paper, relative to one network, by metric
-            (`relative_seconds`, `relative_memory`, `relative_parameters`).
+            (`relative_seconds`, `relative_memory`, `relative_parameters`); drawn at the paper's scale alone.
         members: the size that the paper speaks of.
         name: of its files.
         title: what it shows.
@@ -49,12 +50,13 @@ def cost_by_size(
             raise NotMeasured("no cost has been measured")
 
         across = len({metric for _, metric, _ in found})
+        how, rings = (f"{HOW} {RINGS}", claimed) if evidence.comparable else (HOW, {})
 
         def draw(canvas: "Canvas") -> None:
             axes = grid(canvas, len(found), across)
             for panel, (heading, metric, curves) in zip(axes, found, strict=True):
                 draw_curves(panel, curves)
-                _reference(panel, curves, members, claimed.get(metric))
+                _reference(panel, curves, members, rings.get(metric))
                 panel.set_title(heading)
             canvas.supylabel("times one network", fontsize=10)
             canvas.supxlabel("members", fontsize=10)
@@ -62,7 +64,7 @@ def cost_by_size(
 
         alt = f"{', '.join(heading for heading, *_ in found)} against the number of members."
         size = (2.6 * across + 0.6, 0.9 + 2.7 * rows_of(len(found), across))
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure(name, title, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 

@@ -26,7 +26,10 @@ def over_label(
     name: str = "curves",
     title: str = "",
 ) -> View:
-    """Curves over a label that is a number (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings."""
+    """Curves over a label that is a number (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
+
+    Below the paper's scale there are no rings: what they stand for was another setting.
+    """
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
@@ -43,7 +46,8 @@ def over_label(
             axes = grid(canvas, len(found), across=len(shown))
             for panel, (place, part, one, curves) in zip(axes, found, strict=True):
                 draw_curves(panel, curves, factor=one.factor)
-                _rings(panel, part, label, one)
+                if evidence.comparable:
+                    _rings(panel, part, label, one)
                 dress(panel, one.heading, xlabel or label, log)
                 panel.set_title(place)
             legend(canvas, axes)
