@@ -42,6 +42,19 @@ def test_a_list_counts_as_its_mean() -> None:
     assert number_of(record, "shift") is None
 
 
+def test_means_over_corruptions_come_from_their_rows_where_they_were_not_recorded() -> None:
+    rows = [(0, 0.95, 0.1), (1, 0.8, 0.4), (5, 0.4, None)]
+    shift = [
+        {"corruption": "fog" if severity else "none", "severity": severity, "accuracy": accuracy, "nll": nll}
+        for severity, accuracy, nll in rows
+    ]
+    record = place({"shift": shift, "corrupted_nll": 9.0}, {}).record
+    assert number_of(record, "corrupted_accuracy") == pytest.approx(0.6)  # without the clean images
+    assert number_of(record, "corrupted_nll") == 9.0  # as it was recorded
+    assert number_of(record, "corrupted_ece") is None
+    assert number_of(place({"accuracy": 0.9}, {}).record, "corrupted_accuracy") is None
+
+
 def test_the_papers_number_stands_only_beside_runs_on_the_same_data() -> None:
     number = Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)
 

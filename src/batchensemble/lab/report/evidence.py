@@ -7,6 +7,9 @@ from typing import Any
 
 from batchensemble.lab.records import Published, Record, Result, Scale
 
+CORRUPTED = "corrupted_"
+"""Of a metric: its mean over all corruptions and severities."""
+
 
 class NotMeasured(Exception):
     """There is nothing to draw yet; the message says what is missing."""
@@ -173,11 +176,18 @@ class Evidence:
 
 def number_of(record: Record, metric: str) -> float | None:
     """A metric as one number: of a list the mean of its numbers; `None` where there is none."""
-    value = record.metrics.get(metric)
+    value = record.metrics.get(metric, _over_corruptions(record, metric))
     if isinstance(value, list):
         numbers = [item for item in value if isinstance(item, int | float)]
         return math.fsum(numbers) / len(numbers) if numbers else None
     return float(value) if isinstance(value, int | float) else None
+
+
+def _over_corruptions(record: Record, metric: str) -> list[float | None] | None:
+    """Where `corrupted_accuracy` and its kind were not recorded: the rows that they are the means of."""
+    if not metric.startswith(CORRUPTED) or "shift" not in record.metrics:
+        return None
+    return [row.get(metric.removeprefix(CORRUPTED)) for row in record.metrics["shift"] if row["severity"]]
 
 
 def _agree(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
