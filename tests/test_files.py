@@ -114,6 +114,23 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         ensemble().save(tmp_path / "missing" / "e.safetensors")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no size limit there")
+def test_a_full_disk_is_an_os_error_and_the_old_file_stays(path: Path) -> None:
+    import resource
+
+    model = ensemble()
+    model.save(path)
+    old, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # Python ignores the signal that comes with it
+    try:
+        with pytest.raises(OSError, match=r"could not be written"):
+            model.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_a_file_is_as_readable_as_any_other(path: Path) -> None:
     path.with_name("other").touch()
     ensemble().save(path)

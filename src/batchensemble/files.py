@@ -42,6 +42,8 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
         save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, beside, metadata)
         beside.chmod(mode)
         beside.replace(path)
+    except SafetensorError as error:  # a full disk, as a rule
+        raise OSError(f"{path} could not be written: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -99,6 +99,15 @@ def test_the_caller_may_reuse_its_tensor():
     assert torch.equal(sampler._ledger.rows(torch.tensor([0]))[0], kept)
 
 
+def test_rewards_may_come_from_a_computation_that_tracks_gradients():
+    sampler = ThompsonSampler(network(), members=2, training=Training(every=4, steps=3, batch=4))
+    for _ in range(2):
+        made = sampler.act(some(4))
+        sampler.update(made.ids, torch.ones(4, requires_grad=True) * 2)
+    assert sampler.trainings == 2
+    assert not any(part.requires_grad for part in sampler._ledger.rows(torch.tensor([0])))
+
+
 def test_a_full_buffer_forgets_the_oldest():
     sampler = ThompsonSampler(network(), members=2, buffer=5, training=Training(every=0))
     made = sampler.act(some(8))
@@ -190,6 +199,8 @@ def test_first_contexts_that_do_not_fit_the_network():
     sampler = ThompsonSampler(network(), members=2)
     with pytest.raises(ValueError, match=r"does not take contexts of shape \(2, 5\)"):
         sampler.act(torch.ones(2, 5))
+    with pytest.raises(ValueError, match=r"does not take contexts of shape \(2, 5\)"):
+        sampler.predict(torch.ones(2, 5))
     assert sampler.decided == 0
     assert len(sampler.act(some(2))) == 2
 

@@ -3,6 +3,7 @@
 import copy
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -86,6 +87,23 @@ def test_the_first_task_trains_everything_and_later_ones_only_their_own() -> Non
     assert all(torch.equal(a, b) for a, b in untouched)
 
 
+@pytest.mark.filterwarnings("ignore::batchensemble.lifelong.StalledTask")
+def test_norm_says_what_of_the_norms_is_a_tasks_own() -> None:
+    def norm_after_two(norm: str) -> nn.Module:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16))
+        learner = Learner(net, head=16, norm=norm, training=Training(epochs=1, batch_size=32))
+        x, labels = separable()
+        learner.learn((x, labels), "here")
+        learner.learn((x + 9, labels), "there")
+        return learner.network.ensemble.net[1]
+
+    shared, statistics, member = map(norm_after_two, ("shared", "statistics", "member"))
+    assert shared.running_mean.shape == shared.weight.shape == statistics.weight.shape == (16,)
+    assert statistics.running_mean.shape == member.running_mean.shape == member.weight.shape == (2, 16)
+    assert not torch.equal(statistics.running_mean[0], statistics.running_mean[1])
+
+
 def test_it_learns_several_tasks() -> None:
     training = Training(epochs=40, batch_size=32, lr=0.1, weight_decay=0.0)
     learner = Learner(dense(), head=16, start="first", training=training)
@@ -122,6 +140,15 @@ def test_tasks_named_by_number_are_asked_for_by_a_tensor() -> None:
     x, _ = separable(2, rows=4)
     by_tensor = learner(x, torch.tensor([1, 0, 0, 1]))
     assert torch.equal(by_tensor, learner(x, ["1", "0", "0", "1"]))
+
+
+@pytest.mark.parametrize("one", [1, "1", np.int64(1), torch.tensor(1)], ids=["int", "str", "NumPy", "torch"])
+def test_one_task_may_be_a_number_of_any_kind(one: object) -> None:
+    learner = Learner(dense(), head=16, training=Training(epochs=0))
+    x, labels = separable()
+    for _ in range(2):
+        learner.learn((x, labels))
+    assert torch.equal(learner.predict(x, one).probs, learner.predict(x, [1] * len(x)).probs)
 
 
 def test_tasks_that_arrive_together_train_together_and_forget_nothing_either() -> None:
@@ -288,8 +315,13 @@ def test_bad_input_is_named() -> None:
         learner.learn((x[:0], y[:0]), "cars")
     with pytest.raises(ValueError, match=r"has 2 classes, so labels must lie in \[0, 2\); got 2"):
         learner.learn((x, y), "cars", classes=2)
-    with pytest.raises(ValueError, match="made of letters"):
-        learner.learn((x, y), "a/b")
+    for name in ("a/b", "", "a" * 129):
+        with pytest.raises(ValueError, match="made of at most 128 letters"):
+            learner.learn((x, y), name)
+    with pytest.raises(ValueError, match=r"classes= names tasks that are not to be learned: \['crs'\]"):
+        learner.learn_together({"cars": (x, y)}, classes={"crs": 3})
+    with pytest.raises(ValueError, match="unknown task 'None'"):
+        learner.predict(x, None)
     with pytest.raises(ValueError, match="at least one task"):
         learner.learn_together({})
     with pytest.raises(ValueError, match="task '1' is known already"):

@@ -1,5 +1,6 @@
 """Batches mix the rows of several tasks, and every label is checked before a head sees it."""
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import Dataset
@@ -64,3 +65,9 @@ def test_what_does_not_fit_is_named() -> None:
         list(batches(Pool((Part.of("a", Pictures(4, label=5), classes=2),)), 2, seed=0))
     with pytest.raises(ValueError, match=r"got -1"):
         Part.of("a", (torch.zeros(2, 1), torch.tensor([-1, 1])))
+    with pytest.raises(ValueError, match="expected a label for each of 3 inputs, got 2"):
+        Part.of("a", (torch.zeros(3, 1), torch.tensor([0, 1])))
+    with pytest.raises(TypeError, match=r"expected inputs and labels, two tensors; got \(ndarray, ndarray\)"):
+        Part.of("a", (np.zeros((2, 1)), np.array([0, 1])))
+    with pytest.raises(TypeError, match=r"got \(Tensor\)"):
+        Part.of("a", (torch.zeros(3, 1),))

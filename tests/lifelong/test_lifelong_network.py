@@ -61,3 +61,22 @@ def test_training_a_twin_moves_nothing_that_is_common(net: nn.Module) -> None:
         new(x, member=0).square().sum().backward()
         optimizer.step()
     assert all(torch.equal(tensor, common[name]) for name, tensor in model.state_dict().items())
+
+
+class Whitened(nn.Module):
+    """A network that keeps a constant of the data beside its layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(4))
+        self.layers = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(), nn.Linear(6, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x - self.centre)
+
+
+def test_a_buffer_of_the_network_does_not_stop_its_layers_from_training() -> None:
+    new = twin(ensemble(Whitened(), members=2), [0])
+    train_own_(new)
+    modes = [layer.training for layer in new.net.layers]
+    assert modes == [True, False, True, True]  # the shared norm keeps its statistics

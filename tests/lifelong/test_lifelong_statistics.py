@@ -20,7 +20,8 @@ def test_only_statistics_have_a_row_per_member() -> None:
     norm, without = ensemble().net[1], ensemble().net[3]
     assert norm.running_mean.shape == norm.running_var.shape == (2, 3)
     assert norm.weight.shape == norm.bias.shape == (3,)
-    assert type(without) is nn.BatchNorm2d
+    assert isinstance(without, nn.BatchNorm2d)
+    assert without.running_mean is None
 
 
 def test_each_member_normalises_as_torch_would_by_its_own_rows() -> None:

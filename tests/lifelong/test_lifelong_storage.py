@@ -4,13 +4,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from batchensemble.lifelong import Epoch, Learner, Training
+from batchensemble import files
+from batchensemble.lifelong import Epoch, Learner, Training, storage
+from batchensemble.lifelong.network import Tasks
 
 QUICK = Training(epochs=2, batch_size=8, lr=0.05)
 
@@ -161,11 +165,110 @@ def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:
     assert learner.tasks == ("a",)
 
 
-def test_a_damaged_checkpoint_says_what_to_do(tmp_path: Path) -> None:
-    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
-    (tmp_path / "learning.pt").write_bytes(b"not a checkpoint")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rank": 2},
+        {"training": replace(QUICK, optimizer=torch.optim.Adam)},
+        {"training": replace(QUICK, autocast=torch.bfloat16)},
+    ],
+    ids=["rank", "optimiser", "precision"],
+)
+def test_a_checkpoint_of_another_network_or_optimiser_is_given_up(tmp_path: Path, changed: dict) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Learner(net(), head=32, folder=tmp_path, training=QUICK).learn(data(0), "a", progress=stop)
+    learner = Learner(net(), head=32, folder=tmp_path, **{"training": QUICK, **changed})
+    with pytest.warns(UserWarning, match="another training, which is given up"):
+        learner.learn(data(0), "a")
+
+
+@pytest.mark.parametrize("kept", [0, 0.5, "not a checkpoint" * 20])
+def test_a_damaged_checkpoint_says_what_to_do(tmp_path: Path, kept: float | str) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    learner, path = Learner(net(), head=32, folder=tmp_path, training=QUICK), tmp_path / "learning.pt"
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(data(0), "a", progress=stop)
+    whole = path.read_bytes()
+    path.write_bytes(kept.encode() if isinstance(kept, str) else whole[: int(kept * len(whole))])
     with pytest.raises(ValueError, match=r"learning\.pt is damaged: delete it"):
         learner.learn(data(0), "a")
+
+
+@pytest.mark.parametrize("before", [(), ("z",)], ids=["the first", "later ones"])
+def test_tasks_learned_together_and_cut_short_between_their_files_are_learned_again(
+    tmp_path: Path, before: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, (x, _) = {"a": data(0), "b": data(1)}, data(3)
+
+    def learner(folder: Path) -> Learner:
+        return Learner(net(), head=32, folder=folder, training=QUICK)
+
+    whole, cut = learner(tmp_path / "whole"), learner(tmp_path / "cut")
+    for one in (whole, cut):
+        for name in before:
+            one.learn(data(2), name)
+    whole.learn_together(together)
+    save_task = storage.save_task
+
+    def killed(tasks: Tasks, place: int, *rest: Any) -> None:
+        if tasks.names[place] == "b":
+            raise KeyboardInterrupt
+        save_task(tasks, place, *rest)
+
+    monkeypatch.setattr(storage, "save_task", killed)
+    with pytest.raises(KeyboardInterrupt):
+        cut.learn_together(together)
+    monkeypatch.undo()
+    again = learner(tmp_path / "cut")
+    assert again.tasks == before
+    again.learn_together(together)
+    assert again.tasks == learner(tmp_path / "cut").tasks == whole.tasks
+    assert all(torch.equal(again(x, name), whole(x, name)) for name in together)
+
+
+def test_a_loaded_task_is_the_newest_also_after_a_restart(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path / "home", training=QUICK)
+    for seed, name in enumerate("ab"):
+        learner.learn(data(seed), name)
+    learner.save_task("a", tmp_path / "a")
+    learner.load_task(tmp_path / "a", "copy")
+    assert Learner(net(), head=32, folder=tmp_path / "home").tasks == learner.tasks == ("a", "b", "copy")
+
+
+def test_a_folder_with_other_tasks_is_not_written_over(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    for seed, name in enumerate("ab"):
+        learner.learn(data(seed), name)
+    learner.save(tmp_path)
+    learner.forget("b")
+    with pytest.raises(ValueError, match=r"holds other tasks, task-b\.safetensors"):
+        learner.save(tmp_path)  # or b would be back after a restart
+    assert Learner(net(), head=32, folder=tmp_path).tasks == ("a", "b")
+
+
+def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    learner.learn(data(0), "a")
+    learner.save_task("a", tmp_path / "a")
+    tensors, header = files.read(tmp_path / "a", "task")
+    files.write(tmp_path / "a", "task", tensors, {**header, "name": "../elsewhere"})
+    with pytest.raises(ValueError, match="a task's name is made of"):
+        learner.load_task(tmp_path / "a")
+
+
+def test_a_learner_may_be_of_double_precision(tmp_path: Path) -> None:
+    x, y = data(0)
+    learner = Learner(net().double(), head=32, training=QUICK)
+    learner.learn((x.double(), y), "a")
+    learner.save(tmp_path)
+    again = Learner(net().double(), head=32, folder=tmp_path)
+    assert learner(x.double(), "a").dtype == torch.float64
+    assert torch.equal(again(x.double(), "a"), learner(x.double(), "a"))
 
 
 def test_a_first_task_cut_short_between_its_two_files_is_learned_again(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -123,7 +124,7 @@ class ThompsonSampler:
         """
         with self._lock:
             numbers = torch.as_tensor(ids).reshape(-1)
-            values = torch.as_tensor(rewards, dtype=torch.float32).reshape(-1)
+            values = torch.as_tensor(rewards, dtype=torch.float32).detach().cpu().reshape(-1)
             if len(numbers) != len(values):
                 raise ValueError(f"expected a reward for each of {len(numbers)} ids, got {len(values)}")
             if not values.isfinite().all():
@@ -149,7 +150,9 @@ class ThompsonSampler:
     def predict(self, contexts: Tensor | Sequence[Any]) -> Prediction:
         """What all members think of every arm: `mean` and `std` are `(N, arms)`."""
         with self._lock:
-            return self.model.predict(self._contexts(contexts).to(self.model.device))
+            x = self._contexts(contexts)
+            with self._fitting(x):
+                return self.model.predict(x.to(self.model.device))
 
     # ---- checking --------------------------------------------------------------------------------------------------
 
@@ -163,15 +166,21 @@ class ThompsonSampler:
             raise ValueError("contexts must be finite, but hold NaN or infinity")
         return x
 
-    def _values(self, x: Tensor, members: Tensor) -> Tensor:
-        """The members' values `(N, arms)`; the first contexts show whether they fit the network."""
-        device = self.model.device
+    @contextmanager
+    def _fitting(self, x: Tensor) -> Iterator[None]:
+        """Contexts of a shape that was never seen may be what the network fails at."""
         try:
-            values = self.model(x.to(device), member=members.to(device))
+            yield
         except RuntimeError as error:
             if self._shape is not None:
                 raise
             raise ValueError(f"the network does not take contexts of shape {tuple(x.shape)}: {error}") from error
+
+    def _values(self, x: Tensor, members: Tensor) -> Tensor:
+        """The members' values `(N, arms)`; the first contexts show whether they fit the network."""
+        device = self.model.device
+        with self._fitting(x):
+            values = self.model(x.to(device), member=members.to(device))
         if not isinstance(values, Tensor) or values.ndim != 2 or len(values) != len(x):
             got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise ValueError(f"the network must give (N, arms) for {len(x)} contexts, got {got}")

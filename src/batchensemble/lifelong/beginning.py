@@ -73,7 +73,7 @@ class Beginning:
             torch.manual_seed(seed)
             heads = [TaskHead(self.head, part.classes, looks) for part, looks in zip(parts, sources, strict=True)]
         tasks = Tasks(body, [part.name for part in parts], heads, earlier=known)
-        tasks.heads.to(known.ensemble.device)
+        tasks.heads.to(known.ensemble.device, known.ensemble.dtype)
         return tasks
 
     def _ranked(self, known: Tasks, part: Part, augment: Callable[[Tensor], Tensor] | None) -> list[int]:

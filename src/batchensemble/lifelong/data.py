@@ -43,7 +43,7 @@ class Part:
             ValueError: no rows, labels outside `[0, classes)`, or nothing that says how many classes there are.
         """
         if isinstance(data, tuple | list):
-            data = TensorDataset(*data)
+            data = _paired(name, data)
         rows = len(data)  # type: ignore[arg-type]
         if not rows:
             raise ValueError(f"task '{name}' is empty: it has no rows to learn from")
@@ -79,6 +79,16 @@ class Part:
                 f"task '{self.name}' has {self.classes} classes, so labels must lie in [0, {self.classes}); "
                 f"got {low if low < 0 else high}"
             )
+
+
+def _paired(name: str, data: Sequence[Any]) -> TensorDataset:
+    if len(data) != 2 or not all(isinstance(tensor, Tensor) for tensor in data):
+        kinds = ", ".join(type(part).__name__ for part in data)
+        raise TypeError(f"task '{name}': expected inputs and labels, two tensors; got ({kinds})")
+    inputs, labels = data
+    if inputs.shape[:1] != labels.shape[:1]:
+        raise ValueError(f"task '{name}': expected a label for each of {len(inputs)} inputs, got {len(labels)}")
+    return TensorDataset(inputs, labels)
 
 
 def _at_least_two(name: str, classes: int) -> int:

@@ -192,6 +192,10 @@ class Learner(nn.Module):
     def _parts(self, tasks: Mapping[str, TaskData], classes: Mapping[str, int]) -> tuple[Part, ...]:
         if not tasks:
             raise ValueError("expected at least one task to learn, got none")
+        if not classes.keys() <= tasks.keys():
+            raise ValueError(
+                f"classes= names tasks that are not to be learned: {sorted(classes.keys() - tasks.keys())}"
+            )
         names = [storage.checked_name(name) for name in tasks]
         for place, name in enumerate(names):
             if name in (*self.tasks, *names[:place]):
@@ -262,7 +266,9 @@ class Learner(nn.Module):
     def _places(self, task: Any, rows: int, device: torch.device) -> int | Tensor:
         if isinstance(task, str | int):
             return self._place(task)
-        names = task.tolist() if isinstance(task, Tensor) else list(task)
+        names = task.tolist() if hasattr(task, "tolist") else task  # numbers of torch and NumPy
+        if not isinstance(names, Sequence):
+            return self._place(names)
         if len(names) != rows or not rows:
             raise ValueError(f"expected one task, or one for each of the {rows} rows; got {len(names)}")
         return torch.tensor([self._place(name) for name in names], dtype=torch.int64, device=device)
@@ -304,8 +310,9 @@ class Learner(nn.Module):
             path: a file by `save_task`.
             name: by default the one in the file.
         """
-        wanted = None if name is None else storage.checked_name(name)
+        wanted, number = None if name is None else storage.checked_name(name), self._learned
         taken = self._take(Path(path), wanted, fingerprints(self.network.ensemble.net))
+        self._numbers[taken], self._learned = number, number + 1  # it is the newest here, whatever it was elsewhere
         if self.folder is not None:
             self._write(self.folder, [taken])
         return taken
@@ -329,6 +336,12 @@ class Learner(nn.Module):
         """Some tasks; with all of them, what they share."""
         folder.path.mkdir(parents=True, exist_ok=True)
         if len(names) == len(self.tasks):
+            strangers = folder.files() - {folder.task(name) for name in names}
+            if strangers:
+                raise ValueError(
+                    f"{folder.path} holds other tasks, {', '.join(sorted(path.name for path in strangers))}: "
+                    "delete them, or choose another folder"
+                )
             storage.save_shared(self.network.ensemble, folder.shared, self._skill or 0.0)
         shared = fingerprints(self.network.ensemble.net)
         for name in names:

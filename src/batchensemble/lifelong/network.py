@@ -131,4 +131,4 @@ def train_own_(ensemble: Ensemble) -> None:
     ensemble.train()
     for module in ensemble.modules():
         if not isinstance(module, MemberModule) and any(True for _ in module.buffers(recurse=False)):
-            module.eval()
+            module.training = False  # it alone: eval() would reach the layers inside

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble
-from batchensemble.nn import norm
+from batchensemble.nn import norm, shared_norm
 from batchensemble.nn.convert import swap_
 from batchensemble.nn.route import rows_of
 
@@ -45,10 +45,11 @@ class BatchNorm3d(OwnStatistics, norm.BatchNorm3d):
 
 
 KINDS: dict[type[nn.Module], type[norm.BatchNorm]] = {
-    nn.BatchNorm1d: BatchNorm1d,
-    nn.BatchNorm2d: BatchNorm2d,
-    nn.BatchNorm3d: BatchNorm3d,
+    shared_norm.BatchNorm1d: BatchNorm1d,
+    shared_norm.BatchNorm2d: BatchNorm2d,
+    shared_norm.BatchNorm3d: BatchNorm3d,
 }
+"""Norms that `batchensemble.convert` leaves shared, and what they become."""
 
 
 def own_statistics_(ensemble: Ensemble) -> None:
@@ -56,7 +57,7 @@ def own_statistics_(ensemble: Ensemble) -> None:
     swaps: dict[nn.Module, nn.Module] = {}
     for name, module in ensemble.net.named_modules():
         kind = KINDS.get(type(module))
-        if kind is not None and module.running_mean is not None:
-            swaps[module] = new = kind.ensembled(module, len(ensemble))
+        if kind is not None and isinstance(module, shared_norm.SharedBatchNorm) and module.running_mean is not None:
+            swaps[module] = new = kind.ensembled(module.plain(None), len(ensemble))
             new.where, new.routed = name, True
     ensemble.net = swap_(ensemble.net, swaps)

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from batchensemble import files
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, members_of, twin
+from batchensemble.lifelong.training import read_checkpoint
 from batchensemble.nn.convert import member_modules
+
+LONGEST = 128  # bytes of a task's name: it becomes part of a file's
 
 
 def checked_name(name: str | int) -> str:
@@ -25,8 +29,8 @@ def checked_name(name: str | int) -> str:
         ('birds', '7')
     """
     text = str(name)
-    if not re.fullmatch(r"[\w.-]+", text):
-        raise ValueError(f"a task's name is made of letters, digits, '_', '-' and '.', got {text!r}")
+    if not re.fullmatch(r"[\w.-]+", text) or len(text.encode()) > LONGEST:
+        raise ValueError(f"a task's name is made of at most {LONGEST} letters, digits, '_', '-' and '.', got {text!r}")
     return text
 
 
@@ -75,8 +79,8 @@ def load_task(
     for source, expected in header["sources"].items():
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
-    head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device)
-    found = Tasks(twin(tasks.ensemble, [0]), [name or header["name"]], [head])
+    head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device, tasks.ensemble.dtype)
+    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head])
     targets = {f"member.{key}": value for key, value in _rows(found, 0).items()}
     targets |= {f"head.{key}": value for key, value in head.state_dict().items()}
     files.check_fit(path, tensors, {key: target.shape for key, target in targets.items()})
@@ -126,8 +130,23 @@ class Folder:
 
         None count without shared weights; and those without any task are of a first one that was cut short.
         """
-        paths = self.path.glob("task-*.safetensors") if self.shared.exists() else ()
-        return sorted(paths, key=lambda path: int(files.read(path, "task")[1]["number"]))
+        paths = self.files() - self._torn() if self.shared.exists() else ()
+        return sorted(paths, key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
+
+    def files(self) -> set[Path]:
+        """The files of all tasks."""
+        return set(self.path.glob("task-*.safetensors"))
+
+    def _torn(self) -> set[Path]:
+        """Files of tasks that were learned together, where a kill came before the last of them was written."""
+        state = {}
+        if self.unfinished.exists():
+            with suppress(ValueError):  # a damaged one is told of when the next task is learned
+                state = read_checkpoint(self.unfinished)
+        if not state or "optimizer" in state:  # the training was not done
+            return set()
+        together = {self.task(name) for name, *_ in state["identity"]["tasks"]}
+        return set() if together <= self.files() else together
 
 
 def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:

@@ -2,12 +2,11 @@
 
 import math
 import os
-import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,14 +139,25 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None
-        try:
-            state: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
-            raise ValueError(f"{self.path} is damaged: delete it, and the task starts anew") from error
+        state = read_checkpoint(self.path)
         if state["identity"] == dict(self.identity):
             return state
         warnings.warn(f"{self.path} is of another training, which is given up: this one starts anew", stacklevel=5)
         return None
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state in a checkpoint's file, whatever training it is of.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    with path.open("rb") as file:
+        try:
+            state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+            return {"identity": state["identity"], **state}
+        except Exception as error:  # an unpickler stumbles over foreign bytes in many ways
+            raise ValueError(f"{path} is damaged: delete it, and the task starts anew") from error
 
 
 @dataclass
@@ -185,6 +195,7 @@ class Loop:
         groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in self.groups]
         optimizer = self.training.optimizer([group for group in groups if group["params"]])
         rates = [float(group["lr"]) for group in optimizer.param_groups]
+        self._identify(optimizer)
         history = self._restored(optimizer)
         devices = {p.device for group in optimizer.param_groups for p in group["params"] if p.is_cuda}
         with torch.random.fork_rng(devices):
@@ -194,6 +205,16 @@ class Loop:
                 if self.progress:
                     self.progress(history[-1])
         return history
+
+    def _identify(self, optimizer: torch.optim.Optimizer) -> None:
+        """A checkpoint of other tensors, another optimiser or another precision is one of another training."""
+        if self.checkpoint:
+            how = {
+                "tensors": {name: list(tensor.shape) for name, tensor in self._trained().items()},
+                "optimizer": type(optimizer).__name__,
+                "autocast": str(self.training.autocast),
+            }
+            self.checkpoint = replace(self.checkpoint, identity={**self.checkpoint.identity, **how})
 
     def _epoch(self, epoch: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
         training, began = self.training, time.perf_counter()

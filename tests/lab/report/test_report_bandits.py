@@ -94,6 +94,16 @@ def test_further_seeds_are_further_trials(found):
     assert Regrets.of(more).trials["Ours", "Wheel"].tolist() == [10, 12, 14, 20, 20, 20]
 
 
+def test_trials_are_compared_with_those_of_the_same_seed(found):
+    further = [
+        place({"relative_regret": [20.0, 20.0, 20.0]}, labels("Ours", "Wheel"), seed=1),
+        place({"relative_regret": [90.0, 90.0, 90.0]}, labels("Theirs", "Wheel"), seed=2),
+    ]
+    more = evidence([*found.places, *further])
+    assert cells(regret_table()(more), "Ours")[1].mean == pytest.approx(32.0)  # Jester was not played with seed 1
+    assert cells(paired_table("Ours")(more), "Theirs") == cells(paired_table("Ours")(found), "Theirs")
+
+
 def test_paired_differences(found):
     table = paired_table("Ours")(found)
     assert [line.labels[0] for line in table.lines] == ["Theirs", "Uniform"]

@@ -29,33 +29,49 @@ RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks a
 
 @dataclass(frozen=True)
 class Regrets:
-    """Relative regrets of every trial, `(trials,)`, by method and problem; only what was measured is there."""
+    """Relative regrets of every trial, by method and problem, `(trials,)` for every seed; only what was measured.
+
+    Trials of one seed are the same games for every method: where trials are compared or averaged, the seeds count that
+    all sides have.
+    """
 
     methods: tuple[str, ...]
     problems: tuple[str, ...]
-    trials: Mapping[tuple[str, str], Tensor]
+    games: Mapping[tuple[str, str], Mapping[int, Tensor]]
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Regrets":
-        """What the records hold; several seeds of a run are further trials."""
+        """What the records hold."""
         methods, problems = evidence.labels("method"), evidence.labels("problem")
         found = {}
         for pair in product(methods, problems):
-            lists = [values for _, values in evidence.with_metric(METRIC, method=pair[0], problem=pair[1])]
-            if lists:
-                found[pair] = torch.tensor([value for values in lists for value in values], dtype=torch.float64)
+            results = evidence.with_metric(METRIC, method=pair[0], problem=pair[1])
+            games = {result.record.run.seed: torch.tensor(values, dtype=torch.float64) for result, values in results}
+            if games:
+                found[pair] = games
         if not found:
             raise NotMeasured("no game has been played")
         return cls(methods, problems, found)
 
     @property
+    def trials(self) -> dict[tuple[str, str], Tensor]:
+        """All trials of a method on a problem; several seeds of a run are further trials."""
+        return {pair: torch.cat(list(games.values())) for pair, games in self.games.items()}
+
+    @property
     def complete(self) -> tuple[str, ...]:
         """Methods that played every problem: the others have no mean value and no rank."""
-        return tuple(m for m in self.methods if all((m, p) in self.trials for p in self.problems))
+        return tuple(m for m in self.methods if self.seeds([m], self.problems))
 
-    def value(self, method: str) -> Tensor:
-        """A complete method's mean over the problems, trial by trial."""
-        return torch.stack([self.trials[method, problem] for problem in self.problems]).mean(0)
+    def seeds(self, methods: Sequence[str], problems: Sequence[str]) -> list[int]:
+        """Those that all of the methods played all of the problems with."""
+        return sorted(set.intersection(*(set(self.games.get(pair, ())) for pair in product(methods, problems))))
+
+    def value(self, method: str, problems: Sequence[str] = (), beside: Sequence[str] = ()) -> Tensor:
+        """A method's mean over problems (all of them by default), trial by trial, of games that others played too."""
+        problems = problems or self.problems
+        seeds = self.seeds([method, *beside], problems)
+        return torch.stack([torch.cat([self.games[method, p][seed] for seed in seeds]) for p in problems]).mean(0)
 
     def ranks(self) -> dict[str, float]:
         """Mean ranks of the complete methods among themselves."""
@@ -154,12 +170,10 @@ def _pair(regrets: Regrets, method: str, against: str, block: str) -> tuple[Cell
 
 def _both(regrets: Regrets, method: str, against: str, block: str) -> tuple[Tensor, Tensor] | None:
     """Two methods on the same trials of a problem, or on the mean of all."""
-    if block in regrets.problems:
-        pair = [regrets.trials.get((one, block)) for one in (method, against)]
-    else:
-        pair = [regrets.value(one) if one in regrets.complete else None for one in (method, against)]
-    ours, theirs = pair
-    return None if ours is None or theirs is None or len(ours) != len(theirs) else (ours, theirs)
+    problems = (block,) if block in regrets.problems else regrets.problems
+    if not regrets.seeds([method, against], problems):
+        return None
+    return regrets.value(method, problems, [against]), regrets.value(against, problems, [method])
 
 
 def best_mean_value(method: str, claim: str) -> View:
@@ -198,7 +212,10 @@ def _regrets(evidence: Evidence) -> Regrets | None:
 
 
 def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -> Check:
-    ours, theirs = regrets.value(method), regrets.value(other)
+    found = _both(regrets, method, other, "all problems")
+    if found is None:
+        return Check(claim, Verdict.OPEN, f"{method} and {other} have not played the same games.")
+    ours, theirs = found
     words = f"{method} {VALUE.summary(over_trials(ours))} against {other} {VALUE.summary(over_trials(theirs))}"
     noise, said = _noise(metrics.paired_test(ours, theirs, generator=_generator()), len(ours))
     words = f"{words} (mean over problems ± standard error, {len(ours)} trials): {said}."
