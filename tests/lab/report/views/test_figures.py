@@ -156,6 +156,17 @@ def test_a_share_that_was_not_run_has_no_panel(diversity_evidence) -> None:
     assert [panel.get_title() for panel in axes if panel.axison] == ["100 %", "20 %"]
 
 
+def test_the_axis_reaches_shares_that_were_not_run(diversity_evidence) -> None:
+    places = [
+        one if one.labels["share"] == "100 %" else Place(one.labels, one.seed) for one in diversity_evidence.places
+    ]
+    (panel,) = canvas_of(over_label("share", "accuracy")(evidence(places))).axes
+    low, high = panel.get_xlim()
+    assert -10 < low < 10
+    assert 100 < high < 110
+    assert panel.get_ylim()[0] > 80  # the accuracies' own
+
+
 def test_telling_pictures_are_those_the_single_network_gets_wrong_surest_first(pictures_evidence) -> None:
     canvas = canvas_of(prediction_maps("telling", count=9)(pictures_evidence))
     maps = [panel for panel in canvas.axes if panel.images and panel.get_xticks().size == 10]

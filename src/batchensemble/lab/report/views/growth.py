@@ -49,6 +49,7 @@ def over_label(
                 if evidence.comparable:
                     _rings(panel, part, label, one)
                 dress(panel, one.heading, xlabel or label, log)
+                _reach_every_place(panel, evidence, label)
                 panel.set_title(place)
             legend(canvas, axes)
 
@@ -80,6 +81,13 @@ def _curve(part: Evidence, label: str, shown: Quantity) -> Curve:
         if number is not None and place is not None:
             seeds.setdefault(result.record.run.seed, {})[place] = number
     return Curve.over((list(points), list(points.values())) for points in seeds.values())
+
+
+def _reach_every_place(panel: "Axes", evidence: Evidence, label: str) -> None:
+    """The axis goes over all that was asked for; one point alone would stretch it to shares beyond 100 %."""
+    places = [place for text in evidence.labels(label) if (place := first_number(text)) is not None]
+    panel.update_datalim([(place, 0.0) for place in places], updatey=False)
+    panel.autoscale_view()
 
 
 def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> None:
