@@ -61,3 +61,9 @@ def test_a_sentence_too_long_and_a_corpus_too_small():
         buckets(lengths=np.array([300, 2]))
     with pytest.raises(ValueError, match="5 sentence pairs do not fill one batch of 256"):
         buckets(lengths=np.array([5] * 5))
+
+
+def test_a_batch_never_holds_more_tokens_than_were_asked_for():
+    with pytest.raises(ValueError, match="1000 tokens do not hold 8 sentences of 128 tokens: take at least 1024"):
+        buckets(tokens=1000)
+    assert max(width * len(rows) for width, rows in buckets(tokens=1024).batches(seed=0)) <= 1024

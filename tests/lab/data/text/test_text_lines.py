@@ -3,11 +3,12 @@
 import gzip
 import io
 import lzma
+import os
 import tarfile
 
 import pytest
 
-from batchensemble.lab.data.text import TextFile, text_file
+from batchensemble.lab.data.text import GivenText, TextFile, text_file
 
 TEXT = "Ein Hund.\n\nÜber den Wolken\x85 \u2028noch\x0b derselbe Satz.\r\nohne Ende".encode()
 LINES = ["Ein Hund.", "", "Über den Wolken\x85 \u2028noch\x0b derselbe Satz.", "ohne Ende"]
@@ -53,3 +54,34 @@ def test_a_truncated_file_is_an_error_not_a_shorter_text(tmp_path, ending, pack)
     path.write_bytes(pack(TEXT * 1000)[:-20])
     with pytest.raises(ValueError, match="damaged or truncated"):
         read(TextFile(path))
+
+
+def test_a_damaged_byte_is_an_error_that_names_the_file(tmp_path):
+    packed = bytearray(gzip.compress(TEXT * 1000))
+    packed[30] ^= 0xFF  # inside the deflated stream, where zlib itself complains
+    path = tmp_path / "train.de.gz"
+    path.write_bytes(packed)
+    with pytest.raises(ValueError, match=r"train\.de\.gz: damaged or truncated"):
+        read(TextFile(path))
+
+
+def test_a_sentence_of_an_sgml_test_set_is_one_line(tmp_path):
+    (tmp_path / "test.de.sgm").write_bytes(b'<seg id="1">Eins\n  zwei.</seg>\n<seg id="2">Drei.</seg>')
+    assert read(TextFile(tmp_path / "test.de.sgm")) == ["Eins zwei.", "Drei."]
+
+
+def test_plain_text_in_a_folder_with_an_sgml_name(tmp_path):
+    folder = tmp_path / "newstest.sgm"
+    folder.mkdir()
+    (folder / "test.de").write_bytes(TEXT)
+    assert read(TextFile(folder / "test.de")) == LINES
+
+
+def test_a_stamp_tells_a_corrected_text_of_the_same_size(tmp_path):
+    path = tmp_path / "train.de"
+    path.write_bytes(b"Ein Hudn.\n")
+    before = TextFile(path).stamp
+    path.write_bytes(b"Ein Hund.\n")
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10_000_000))
+    assert TextFile(path).stamp != before
+    assert GivenText("toy", ("Hudn",)).stamp != GivenText("toy", ("Hund",)).stamp

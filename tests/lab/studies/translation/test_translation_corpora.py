@@ -77,6 +77,9 @@ def test_europarl_by_years_and_newstest_files(multi30k):
             shutil.copy(root / "multi30k" / f"val.{language}", root / "newstest" / f"newstest{year}.en-de.{language}")
     sources = {part: source(root) for part, source in CORPORA["europarl-de"].parts.items()}
     assert len(list(sources["train"])) == 120
+    for language in ("en", "de"):  # unpacked beside what it was unpacked from: still one year
+        shutil.copy(root / "multi30k" / f"train.{language}", root / "europarl_en_de" / f"2005.{language}")
+    assert len(list(CORPORA["europarl-de"].parts["train"](root))) == 120
     assert list(sources["valid"]) == list(ToyLanguage(0).text(60, 1))
 
 

@@ -42,6 +42,11 @@ class Buckets:
     def __post_init__(self) -> None:
         if len(self.lengths) and int(self.lengths.max()) > self.widths[-1]:
             raise ValueError(f"a sentence of {int(self.lengths.max())} tokens is longer than {self.widths[-1]}")
+        if self.tokens < self.used[-1] * self.multiple:
+            raise ValueError(
+                f"{self.tokens} tokens do not hold {self.multiple} sentences of {self.used[-1]} tokens: "
+                f"take at least {self.used[-1] * self.multiple} tokens a batch"
+            )
         if not len(self):
             raise ValueError(
                 f"{len(self.lengths)} sentence pairs do not fill one batch of {self.rows(self.used[-1])}: "
@@ -56,7 +61,7 @@ class Buckets:
 
     def rows(self, width: int) -> int:
         """Rows of a batch of this width."""
-        return max(1, self.tokens // width // self.multiple) * self.multiple
+        return self.tokens // width // self.multiple * self.multiple
 
     def __len__(self) -> int:
         """Batches in a pass, the same in every one."""

@@ -1,9 +1,11 @@
 """Text as it lies on disk: plain, compressed, in SGML, or inside a published archive; one sentence per line."""
 
 import gzip
+import hashlib
 import lzma
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,8 +44,8 @@ class GivenText:
 
     @property
     def stamp(self) -> str:
-        """Its name and length."""
-        return f"{self.name}, {len(self.sentences)}"
+        """Its name and a digest of its sentences."""
+        return f"{self.name}, {hashlib.sha256(repr(self.sentences).encode()).hexdigest()}"
 
     def lines(self) -> Iterator[bytes]:
         """The sentences."""
@@ -77,16 +79,18 @@ class TextFile:
 
     @property
     def stamp(self) -> str:
-        """The file's name and size, wherever it lies."""
-        return f"{self.path.name}:{self.inside}, {self.path.stat().st_size}"
+        """The file's name, size and time of change: a corrected text may have as many bytes as before."""
+        about = self.path.stat()
+        return f"{self.path.name}:{self.inside}, {about.st_size}, {about.st_mtime_ns}"
 
     def lines(self) -> Iterator[bytes]:
         r"""The lines without their ends. Only `\n` ends a line: Unicode has other separators, which text may hold."""
         with ExitStack() as opened:
             try:
                 file = self._open(opened)
-                yield from _segments(file) if ".sgm" in self.name else (line.rstrip(b"\r\n") for line in file)
-            except (gzip.BadGzipFile, lzma.LZMAError, EOFError, tarfile.TarError) as error:
+                sgml = ".sgm" in (self.inside or self.path.name).rpartition("/")[2]
+                yield from _segments(file) if sgml else (line.rstrip(b"\r\n") for line in file)
+            except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, tarfile.TarError) as error:
                 raise ValueError(f"{self.name}: damaged or truncated ({error})") from error
 
     def _open(self, opened: ExitStack) -> Any:
@@ -121,6 +125,7 @@ def _uncompressed(file: Any, name: str, opened: ExitStack) -> Any:
 
 
 def _segments(file: Any) -> Iterator[bytes]:
-    """The sentences of an SGML test set."""
+    """The sentences of an SGML test set, each on one line however it was broken."""
     for segment in _SEGMENT.findall(file.read()):
-        yield unescape(segment.decode(errors="surrogateescape")).strip().encode(errors="surrogateescape")
+        words = unescape(segment.decode(errors="surrogateescape")).split()
+        yield " ".join(words).encode(errors="surrogateescape")

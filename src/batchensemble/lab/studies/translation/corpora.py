@@ -105,7 +105,7 @@ def _files(folder: str, name: str, other: str) -> Source:
 def _years(root: Path) -> ParallelText:
     """Europarl in a file for every year, or all in `train.en` and `train.de`."""
     folder = root / "europarl_en_de"
-    names = sorted(path.name.split(".")[0] for path in folder.glob("20??.en*")) or ["train"]
+    names = sorted({path.name.split(".")[0] for path in folder.glob("20??.en*")}) or ["train"]
     return ParallelText([(text_file(folder, f"{name}.en"), text_file(folder, f"{name}.de")) for name in names])
 
 
