@@ -35,7 +35,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
     from lightning_fabric import Fabric
     from lightning_fabric.strategies import DDPStrategy
 
-    kind = _kind(device, devices)
+    kind = device_kind(device, devices)
     local = int(os.environ.get("LOCAL_WORLD_SIZE", devices))  # torchrun's word counts
     machines = int(os.environ.get("GROUP_WORLD_SIZE", 1))
     fabric = Fabric(
@@ -54,7 +54,12 @@ def is_one_of_several(devices: int = 1) -> bool:
     return devices > 1 or int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
-def _kind(device: str, devices: int) -> str:
+def device_kind(device: str, devices: int = 1) -> str:
+    """`cpu` or `cuda` for `auto`, `cpu` or `cuda`.
+
+    Raises:
+        ValueError: the device or so many of them are not there.
+    """
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be auto, cpu or cuda; got {device!r}")
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -65,3 +65,15 @@ def test_the_same_corpus_gives_the_same_vocabulary(kind, tmp_path):
 def test_an_unknown_kind():
     with pytest.raises(ValueError, match="one of bpe, wordpiece; got 'words'"):
         Vocabulary.learn(CORPUS, "words", 100)
+
+
+def test_a_text_is_one_line_whatever_bytes_a_network_says():
+    vocabulary = Vocabulary.learn(["the cat sees the dog"] * 5, "bpe", 280)
+    (numbers,) = vocabulary.encode(["the\ncat\tsees\r\nthe dog"])
+    assert vocabulary.decode([numbers]) == ["the cat sees the dog"]
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / "vocabulary.json").write_text("{")
+    with pytest.raises(ValueError, match=r"vocabulary\.json holds no vocabulary"):
+        Vocabulary.load(tmp_path / "vocabulary.json")

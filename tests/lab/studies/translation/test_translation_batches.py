@@ -63,6 +63,7 @@ def test_processes_share_a_batch(data):
         for share in (one, other):
             assert torch.equal(share.source, batch.source[share.place])
         assert sorted([*one.place.tolist(), *other.place.tolist()]) == list(range(len(batch.source)))
+        assert one.share == other.share == (batch.target != PAD).sum() / 2
 
 
 def test_validation_takes_every_pair_once(data):

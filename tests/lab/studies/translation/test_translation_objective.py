@@ -61,16 +61,18 @@ def test_dealt_sentences_are_the_members_own(model):
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_process_deals_its_rows_by_their_place_in_the_whole_batch(model):
-    data, loss = batch(), objective(Members(4), smoothing=0.1)
+@pytest.mark.parametrize("rows", ["dealt", "repeated"])
+def test_the_mean_over_processes_is_the_loss_of_the_whole_batch(model, rows):
+    data, loss = batch(), objective(Members(4, rows=rows), smoothing=0.1)
     whole = loss(model.train(), data)
-    sums = 0.0
+    share = (data.target != PAD).sum() / 2
+    parts = []
     for rank in range(2):
         mine = slice(rank, None, 2)
-        part = Batch(data.source[mine], data.target[mine], torch.arange(8)[mine], 8)
-        scores = loss(model, part)
-        sums = sums + scores["loss"] * scores["tokens"]
-    torch.testing.assert_close(sums / whole["tokens"], whole["loss"])
+        parts.append(loss(model, Batch(data.source[mine], data.target[mine], torch.arange(8)[mine], 8, share)))
+    assert parts[0]["tokens"] != parts[1]["tokens"]
+    for name in ("loss", "nll"):
+        torch.testing.assert_close((parts[0][name] + parts[1][name]) / 2, whole[name])
 
 
 def test_a_repeated_batch_is_the_mean_of_the_members_losses(model):

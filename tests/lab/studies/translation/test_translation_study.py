@@ -1,6 +1,7 @@
 """A translator is trained, learns the toy language, is found again, stopped in time, and used from the command line."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -81,14 +82,16 @@ def test_the_command_line_translates(record, place):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("options", "text", "message"),
     [
-        (b"the\n\xff\n", "line 2 is not UTF-8"),
-        (b"the\n" + b"the " * 90, "sentence 2 has 91 tokens; the model takes 64"),
+        ((), b"the \n\n" + b"the " * 500, "error: line 3 has 501 tokens; the model takes"),
+        ((), b"the\n\xff", "error: line 2 is not UTF-8"),
+        (("--beams", "0"), b"the", "error: beams must be at least 1; got 0"),
+        (("--device", "tpu"), b"the", "error: device must be auto, cpu or cuda; got 'tpu'"),
     ],
 )
-def test_the_command_line_says_what_is_wrong_with_a_line(record, place, text, message):
-    command = ["translate", record.metrics["weights"], "--work", str(place / "work"), "--device", "cpu"]
+def test_the_command_line_says_what_is_wrong(record, place, options, text, message):
+    command = ["translate", record.metrics["weights"], "--work", str(place / "work"), *options]
     done = CliRunner().invoke(app, command, input=text)
     assert done.exit_code == 1
     assert message in done.stderr
@@ -142,9 +145,10 @@ def test_an_interrupted_training_goes_on(place, tmp_path, monkeypatch):
 
     validate = module.Trainer._validate
     monkeypatch.setattr(module.Trainer, "_validate", interrupted)
-    monkeypatch.setattr("batchensemble.lab.training.fit.Workplace.save_every", 0.0, raising=False)
+    monkeypatch.setattr(module, "Workplace", partial(module.Workplace, save_every=0.0))
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, recipe)
+    assert list(tmp_path.glob("work/weights/*/last.pt")), "nothing was saved: the test shows nothing"
     monkeypatch.setattr(module.Trainer, "_validate", validate)
     resumed = run(tmp_path, recipe)
     assert resumed.metrics["validation_loss"] == whole.metrics["validation_loss"]
@@ -166,3 +170,15 @@ def test_recipes_are_plain_values():
         assert Recipe.of(recipe.settings()) == recipe
     with pytest.raises(ValueError, match="no whole number of epochs"):
         Recipe(steps=150, epoch=100)
+
+
+def test_weights_of_another_text_are_not_taken_for_those_of_this_one(tmp_path, monkeypatch):
+    recipe = replace(SHORT, steps=5)
+    run(tmp_path, recipe)
+    corrected = {
+        part: lambda _, seed=seed: ToyLanguage(5).text(400, seed)
+        for seed, part in enumerate(("train", "valid", "test"))
+    }
+    monkeypatch.setitem(CORPORA, "tiny", Corpus(corrected, "wordpiece", 200, 48))
+    with pytest.raises(ValueError, match="was trained on another text of the same name"):
+        run(tmp_path, recipe, samples=1)

@@ -57,6 +57,20 @@ def test_a_folder_without_a_translator(tmp_path):
         Translator.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.json", "network.safetensors"])
+def test_a_damaged_file_is_named(tmp_path, name):
+    made().save(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=name):
+        Translator.load(tmp_path)
+
+
+def test_there_are_beams():
+    with pytest.raises(ValueError, match="beams must be at least 1; got 0"):
+        replace(made(), beams=0)
+
+
 def test_a_sentence_that_is_too_long_is_named():
     with pytest.raises(ValueError, match=r"sentence 2 has \d+ tokens; the model takes 64"):
         made().translate([SOURCES[0], "the " * 70])

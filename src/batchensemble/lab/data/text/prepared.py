@@ -1,5 +1,6 @@
 """A parallel text as numbers in memory-mapped files: prepared once, there at once ever after."""
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,12 +65,14 @@ class Prepared:
         source: sentences in the one language.
         target: the same sentences in the other.
         tally: what became of the lines.
+        digest: of the tokens of both sides; empty where it was not kept.
     """
 
     folder: Path
     source: Tokens
     target: Tokens
     tally: Tally
+    digest: str = ""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -117,7 +120,7 @@ def load_prepared(folder: Path) -> Prepared:
         )
         for side in SIDES
     )
-    return Prepared(folder, source, target, Tally(**about["tally"]))
+    return Prepared(folder, source, target, Tally(**about["tally"]), about.get("digest", ""))
 
 
 def _write(text: ParallelText, vocabulary: Vocabulary, folder: Path, longest: int, keep_text: bool) -> None:
@@ -136,7 +139,8 @@ def _write(text: ParallelText, vocabulary: Vocabulary, folder: Path, longest: in
     tally = Tally(**asdict(text.tally) | {"kept": text.tally.kept - too_long, "too_long": too_long})
     if not tally.kept:
         raise ValueError(f"no sentence pair is left to learn from: {tally}")
-    (folder / "about.json").write_text(json.dumps({"dtype": np.dtype(dtype).name, "tally": asdict(tally)}))
+    about = {"dtype": np.dtype(dtype).name, "tally": asdict(tally), "digest": f"{source.digest}, {target.digest}"}
+    (folder / "about.json").write_text(json.dumps(about))
 
 
 def _chunks(text: Iterable[Pair]) -> Iterator[list[Pair]]:
@@ -151,7 +155,12 @@ class _Side:
     def __init__(self, folder: Path, name: str, dtype: type[np.integer], keep_text: bool) -> None:
         self._folder, self._name, self._dtype, self._keep_text = folder, name, dtype, keep_text
         self._lengths: list[int] = []
+        self._sha256 = hashlib.sha256()
         self._open = ExitStack()
+
+    @property
+    def digest(self) -> str:
+        return self._sha256.hexdigest()
 
     def __enter__(self) -> Self:
         self._tokens = self._open.enter_context((self._folder / f"{self._name}.tokens").open("wb"))
@@ -160,7 +169,9 @@ class _Side:
         return self
 
     def add(self, text: str, numbers: Sequence[int]) -> None:
-        self._tokens.write(np.asarray(numbers, self._dtype).tobytes())
+        content = np.asarray(numbers, self._dtype).tobytes()
+        self._tokens.write(content)
+        self._sha256.update(content)
         self._lengths.append(len(numbers))
         if self._keep_text:
             self._text.write(f"{text}\n".encode())

@@ -1,5 +1,7 @@
 """One vocabulary of sub-words for both languages, learnt from the corpus."""
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 Kind = Literal["bpe", "wordpiece"]
 PAD, END, UNKNOWN = 0, 1, 2
 SPECIAL = ("<pad>", "</s>", "<unk>")
+_BREAKS = re.compile(r"[\t\n\r]+")
 
 
 class Vocabulary:
@@ -37,6 +40,11 @@ class Vocabulary:
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
+    @property
+    def digest(self) -> str:
+        """What tells it from another one."""
+        return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
+
     @classmethod
     def learn(cls, texts: Iterable[str], kind: Kind, size: int) -> "Vocabulary":
         """The vocabulary of a corpus; a small corpus may not have as many sub-words as asked for.
@@ -52,10 +60,17 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """From a file by `save`."""
+        """From a file by `save`.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
         from tokenizers import Tokenizer
 
-        return cls(Tokenizer.from_file(str(path)))
+        try:
+            return cls(Tokenizer.from_file(str(path)))
+        except Exception as error:  # the package knows no other
+            raise ValueError(f"{path} holds no vocabulary: {error}") from error
 
     def save(self, path: Path) -> None:
         """As one JSON file."""
@@ -67,8 +82,9 @@ class Vocabulary:
         return [[*encoding.ids, END] for encoding in encodings]
 
     def decode(self, rows: Iterable[Sequence[int]]) -> list[str]:
-        """Every row's text up to its first `END`."""
-        return [str(text).strip() for text in self._tokenizer.decode_batch([_words(row) for row in rows])]
+        """Every row's text up to its first `END`, on one line: byte pairs know all bytes, also those that end lines."""
+        texts = self._tokenizer.decode_batch([_words(row) for row in rows])
+        return [_BREAKS.sub(" ", str(text)).strip() for text in texts]
 
 
 def _words(row: Sequence[int]) -> list[int]:

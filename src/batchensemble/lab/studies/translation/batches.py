@@ -21,12 +21,14 @@ class Batch(NamedTuple):
         target: tokens `(N, T)`, padded; what the network is to say.
         place: of every row in the batch of all processes, `(N,)`; `None` where this is all of it.
         total: rows of the batch of all processes.
+        share: target tokens of the batch of all processes by their number, a scalar; `None` where this is all of it.
     """
 
     source: Tensor
     target: Tensor
     place: Tensor | None = None
     total: int = 0
+    share: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,9 @@ class TokenBatches:
         source, target = (self._there(side.padded(rows[mine], width)) for side in (self.data.source, self.data.target))
         if self.world == 1:
             return Batch(source, target)
-        return Batch(source, target, self._there(np.arange(len(rows))[mine]), len(rows))
+        starts = self.data.target.starts
+        share = self._there(np.atleast_1d((starts[rows + 1] - starts[rows]).sum())) / self.world
+        return Batch(source, target, self._there(np.arange(len(rows))[mine]), len(rows), share.squeeze())
 
     def _there(self, numbers: NDArray[np.int64]) -> Tensor:
         tensor = torch.from_numpy(numbers)

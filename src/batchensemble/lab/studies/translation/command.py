@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import torch
+import batchensemble as be
+from batchensemble.lab.training.devices import device_kind
 
-from .translator import Translator
+from .translator import TooLong, Translator
 
 AT_A_TIME = 256  # lines that are read before the first of them is written
 
@@ -30,14 +31,15 @@ def translated_lines(
     Raises:
         ValueError: a line is not UTF-8, or longer than the model takes; or a network alone is asked for uncertainty.
     """
-    kind = "cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu")
-    translator = Translator.load(folder, kind, beams=beams, alpha=alpha)
+    translator = Translator.load(folder, device_kind(device), beams=beams, alpha=alpha)
+    if uncertainty and not isinstance(translator.model, be.Ensemble):
+        raise ValueError(f"{folder} holds one network: it has no members to agree or not")
     for first, sentences in _chunks(lines):
         try:
             said = translator.translate(sentences)
             yield from _with_disagreement(translator, sentences, said) if uncertainty else said
-        except ValueError as error:
-            raise ValueError(f"from line {first} on: {error}") from error
+        except TooLong as error:
+            raise ValueError(f"line {first + error.place} {error.words}") from error
 
 
 def _with_disagreement(translator: Translator, sentences: list[str], said: list[str]) -> Iterator[str]:

@@ -56,6 +56,11 @@ class TextData:
         """What became of the lines of every part."""
         return {part: asdict(getattr(self, part).tally) for part in ("train", "valid", "test")}
 
+    @property
+    def digest(self) -> str:
+        """Of the words and of all three texts, wherever they lie."""
+        return content_key([self.vocabulary.digest, *(text.digest for text in (self.train, self.valid, self.test))])
+
 
 def load_text(name: str, root: Path | None, work: Path) -> TextData:
     """A corpus by name; prepared in `work` the first time, and mapped from there ever after.

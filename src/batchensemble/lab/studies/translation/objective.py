@@ -39,19 +39,24 @@ def _dealt(model: nn.Module, batch: Batch, count: int, smoothing: float) -> dict
         logits = model(**inputs(batch)).logits
     else:
         logits = model(**inputs(batch), member=batch.place * count // batch.total).logits
-    return translated(logits, batch.target, smoothing)
+    return translated(logits, batch.target, smoothing, batch.share)
 
 
 def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Tensor]:
     """Every sentence to every member."""
     logits = cast(be.Ensemble, model).members(**inputs(batch)).logits
-    return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing)
+    share = None if batch.share is None else batch.share * len(logits)
+    return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing, share)
 
 
-def translated(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> dict[str, Tensor]:
+def translated(
+    logits: Tensor, target: Tensor, smoothing: float = 0.0, share: Tensor | None = None
+) -> dict[str, Tensor]:
     r"""Mean loss per token, which is minimised, and without smoothing; and how many tokens there were.
 
     `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, padding left out.
+    Processes have different numbers of tokens: each divides by the mean number, `share`, so that the mean of their
+    gradients weighs every token alike.
 
     Example:
         >>> scores = translated(torch.zeros(1, 3, 8), torch.tensor([[5, 1, 0]]), smoothing=0.1)
@@ -61,8 +66,9 @@ def translated(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> dict[s
     log_probs = logits.float().log_softmax(-1)
     real = target.ne(PAD)
     tokens = real.sum()
-    nll = -(word_log_probs(log_probs, target) * real).sum() / tokens
-    even = -(log_probs.mean(-1) * real).sum() / tokens
+    share = tokens if share is None else share
+    nll = -(word_log_probs(log_probs, target) * real).sum() / share
+    even = -(log_probs.mean(-1) * real).sum() / share
     return {"loss": (1 - smoothing) * nll + smoothing * even, "nll": nll.detach(), "tokens": tokens.float()}
 
 

@@ -1,5 +1,6 @@
 """Recipes to trained translators: trained once, found again by whoever asks for the same."""
 
+import json
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ from torch import nn
 
 import batchensemble as be
 from batchensemble.lab.data.text import Buckets
-from batchensemble.lab.files import locked
+from batchensemble.lab.files import locked, written_whole
 from batchensemble.lab.models.transformer import CROSS_ATTENTION, SELF_ATTENTION, SIZES, transformer
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.study import Context
@@ -70,12 +71,22 @@ class Trainer:
         # a step for every shape of batch would take longer to compile than to train
         place = Workplace(self.fabric, folder, self.context.progress, compiled=False)
         with locked(folder) if self.fabric.is_global_zero else nullcontext():
+            self._claim(folder)
             training = self._training(recipe, seed)
             log = fit(training, place, f"{recipe.data}, {recipe.size}, {kind}, seed {seed}")
             translator = self._translator(training.model.eval())
             if self.fabric.is_global_zero:
                 translator.save(folder / "translator")
         return Trained(translator, log, folder)
+
+    def _claim(self, folder: Path) -> None:
+        """Refuses to go on with what learnt from another text, whose words had other numbers."""
+        note = folder / "text.json"
+        if note.exists() and json.loads(note.read_text()) != self.data.digest:
+            raise ValueError(f"{folder} was trained on another text of the same name: delete it to train on this one")
+        if self.fabric.is_global_zero:
+            with written_whole(note) as beside:
+                beside.write_text(json.dumps(self.data.digest))
 
     def _training(self, recipe: Recipe, seed: int) -> Training:
         model = build(recipe, len(self.data.vocabulary), self._longest, seed).to(self.fabric.device)

@@ -11,8 +11,17 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.lab.data.text import PAD, Vocabulary
+from batchensemble.lab.files import written_whole
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
+
+
+class TooLong(ValueError):
+    """A sentence has more tokens than the model takes; `place` is its place among the sentences."""
+
+    def __init__(self, place: int, words: str) -> None:
+        super().__init__(f"sentence {place + 1} {words}")
+        self.place, self.words = place, words
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,10 @@ class Translator:
     tokens: int = 16_384
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
 
+    def __post_init__(self) -> None:
+        if self.beams < 1:
+            raise ValueError(f"beams must be at least 1; got {self.beams}")
+
     @property
     def net(self) -> Any:
         """The network, its layers converted or not."""
@@ -59,7 +72,7 @@ class Translator:
         """A translation for every sentence; of an empty one, an empty one.
 
         Raises:
-            ValueError: a sentence is longer than the model takes.
+            TooLong: a sentence is longer than the model takes.
         """
         rows = self._encoded(sentences)
         found = [""] * len(sentences)
@@ -95,7 +108,8 @@ class Translator:
         if isinstance(self.model, be.Ensemble):
             self.model.save(folder / ENSEMBLE)
         else:
-            save_model(self.model, str(folder / NETWORK))
+            with written_whole(folder / NETWORK) as beside:
+                save_model(self.model, str(beside))
 
     @classmethod
     def load(cls, folder: Path, device: torch.device | str = "cpu", **options: Any) -> "Translator":
@@ -103,19 +117,13 @@ class Translator:
 
         Raises:
             FileNotFoundError: the folder holds no translator.
+            ValueError: a file of it is damaged.
         """
-        from safetensors.torch import load_model
-        from transformers import MarianConfig, MarianMTModel
-
         missing = [name for name in ("config.json", "vocabulary.json") if not (folder / name).is_file()]
         if missing:
             raise FileNotFoundError(f"{folder} holds no translator: {' and '.join(missing)} not found")
-        net = MarianMTModel(MarianConfig.from_json_file(folder / "config.json"))
-        if (folder / ENSEMBLE).exists():
-            net = be.load(folder / ENSEMBLE, net)
-        else:
-            load_model(net, folder / NETWORK)
-        return cls(net.to(device).eval(), Vocabulary.load(folder / "vocabulary.json"), **options)
+        model = _model(folder).to(device).eval()
+        return cls(model, Vocabulary.load(folder / "vocabulary.json"), **options)
 
     @property
     def _device(self) -> torch.device:
@@ -126,7 +134,7 @@ class Translator:
         rows = self.vocabulary.encode([" ".join(sentence.split()) for sentence in sentences])
         for place, row in enumerate(rows):
             if len(row) > longest:
-                raise ValueError(f"sentence {place + 1} has {len(row)} tokens; the model takes {longest}")
+                raise TooLong(place, f"has {len(row)} tokens; the model takes {longest}")
         return rows
 
     def _together(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -143,7 +151,7 @@ class Translator:
         options = {
             "attention_mask": source.ne(PAD),
             "num_beams": self.beams,
-            "length_penalty": self.alpha,
+            **({"length_penalty": self.alpha} if self.beams > 1 else {}),
             "max_new_tokens": min(source.shape[1] + self.extra, longest) - 1,
             "suppress_tokens": [PAD],
         }
@@ -160,6 +168,25 @@ class Translator:
         with self.autocast():
             words = model.predict(input_ids=source_, decoder_input_ids=before, use_cache=False)
         return Agreement(float(words.disagreement.mean()), float(words.mutual_information.mean()))
+
+
+def _model(folder: Path) -> nn.Module:
+    """The network or ensemble that a folder holds."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_model
+    from transformers import MarianConfig, MarianMTModel
+
+    try:
+        net = MarianMTModel(MarianConfig.from_json_file(folder / "config.json"))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from error
+    if (folder / ENSEMBLE).exists():
+        return be.load(folder / ENSEMBLE, net)
+    try:
+        load_model(net, folder / NETWORK)
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(f"{folder / NETWORK} is damaged or of another network: {error}") from error
+    return net
 
 
 def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
