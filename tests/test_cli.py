@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from batchensemble import cli
@@ -72,10 +73,12 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "zebra"), 2, "there are counting, failing"),
         (("run", "counting", "--data", "nowhere"), 2, "nowhere is not a folder"),
         (("run", "counting", "--seeds", "one"), 2, "expected numbers as 0,1,2"),
+        (("run", "counting", "--seeds", "-1"), 2, "expected numbers as 0,1,2; got '-1'"),
         (("run", "counting", "--scale", "huge"), 2, "huge"),
         (("run", "counting", "--scale", "paper"), 1, "counting has the scales smoke; got 'paper'"),
-        (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far, up"),
+        (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far; up"),
         (("run", "failing"), 1, "the disk is full"),
+        (("report", "--results", "nowhere"), 1, "there is no folder nowhere"),
         (("data", "mnist"), 1, "data must be one of cifar10"),
         (("data", "digits-c"), 1, "corrupted versions are made of cifar10-test, cifar100-test"),
     ],
@@ -102,3 +105,34 @@ def test_a_damaged_record_is_named(run, tmp_path):
     done = run("run", "counting")
     assert done.exit_code == 1
     assert file.name in done.output.replace("\n", "")
+
+
+def test_names_in_brackets_are_shown_as_they_are(run, tmp_path):
+    folder = "results[bold][/run]"
+    run("run", "counting", "--results", folder)
+    assert folder in run("list", "--results", folder).output
+    Store(tmp_path / folder).path(Run("counting", {"to": 9}, "smoke")).write_text("{")
+    assert folder in run("report", "--results", folder).output
+
+
+def test_ids_are_whole_on_a_narrow_terminal(run, monkeypatch):
+    monkeypatch.setattr(cli, "console", Console(width=30))
+    assert "counting" in run("list").output
+
+
+def test_an_interrupted_run_says_how_to_go_on(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "perform", interrupted)
+    done = run("run", "counting")
+    assert done.exit_code == 130
+    assert done.stderr == "interrupted: what is recorded stays, and the same command goes on from there\n"
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(run, monkeypatch):
+    def closed(*_, **__):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(cli, "perform", closed)
+    assert "error" not in run("run", "counting").output

@@ -14,6 +14,7 @@ import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
@@ -58,11 +59,17 @@ WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that ano
 def list_(results: ResultsOption = Path("results")) -> None:
     """Show the experiments, and how many of their runs are recorded."""
     store = Store(results)
-    table = RichTable("id", "the paper's item", *SCALES, box=None, pad_edge=False)
+    table = RichTable(box=None, pad_edge=False)
+    for heading in ("id", "the paper's item", *SCALES):
+        table.add_column(heading, no_wrap=heading != "the paper's item", overflow="fold")
     for experiment in EXPERIMENTS.values():
         table.add_row(experiment.id, experiment.item, *(_count(experiment, scale, store) for scale in SCALES))
     console.print(table)
-    console.print(f"\nRuns recorded in {results}, of all. Start with: batchensemble run all --scale smoke", style="dim")
+    console.print(
+        f"\nRuns recorded in {results}, of all. Start with: batchensemble run all --scale smoke",
+        style="dim",
+        markup=False,
+    )
 
 
 @app.command()
@@ -83,7 +90,7 @@ def run(
     experiments = _experiments(ids) if until_perplexity is None else _until(_experiments(ids), until_perplexity)
     chosen = _seeds(seeds)
     context, store = Context(_existing(data), work, device, devices), Store(results)
-    with _plain_errors():
+    with _plain_errors("what is recorded stays, and the same command goes on from there"):
         _perform(_todo(experiments, scale, chosen, only or []), store, context, wait)
         for experiment in experiments:
             _print(experiment, scale, store, chosen)
@@ -98,8 +105,10 @@ def report(
     from batchensemble.lab.report.write import write_report
 
     with _plain_errors():
+        if not results.is_dir():
+            raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
         files = write_report(Store(results).all(), EXPERIMENTS.values(), out, progress=True)
-        console.print(f"{len(files)} files; open {files[0]}", highlight=False)
+        console.print(f"{len(files)} files; open {files[0]}", highlight=False, markup=False)
 
 
 @app.command()
@@ -115,7 +124,9 @@ def data(
         for name in names:
             train, test = load_images(name.removesuffix("-c"), data)
             where = f", corrupted in {prepare_corrupted(test, data)}" if name.endswith("-c") else ""
-            console.print(f"{name}: {len(train):,} training and {len(test):,} test images{where}", highlight=False)
+            console.print(
+                f"{name}: {len(train):,} training and {len(test):,} test images{where}", highlight=False, markup=False
+            )
 
 
 @app.command()
@@ -130,7 +141,7 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
-        console.print(f"\nThe same with pictures: {page}", highlight=False)
+        console.print(f"\nThe same with pictures: {page}", highlight=False, markup=False)
 
 
 @app.command()
@@ -188,7 +199,7 @@ def bench(
             console.print(table)
         for name, reason in record.metrics["skipped"].items():
             console.print(f"{name}: not measured, {reason}", highlight=False, markup=False)
-        console.print(f"Written to {out}", highlight=False)
+        console.print(f"Written to {out}", highlight=False, markup=False)
         if broken := list(command.exceeded(record.metrics["rows"], limits)):
             raise ValueError("; ".join(broken))
 
@@ -209,7 +220,7 @@ def _todo(
     }
     if not todo:
         known = sorted({str(label) for case, _ in cases for label in case.labels.values()})
-        raise ValueError(f"no row is labelled {' and '.join(only)}; there are {', '.join(known)}")
+        raise ValueError(f"no row is labelled {' and '.join(only)}; there are {'; '.join(known)}")
     return todo
 
 
@@ -298,21 +309,26 @@ def _existing(folder: Path | None) -> Path | None:
 
 
 def _seeds(text: str) -> list[int] | None:
-    try:
-        return [int(part) for part in text.split(",")] if text else None
-    except ValueError:
-        raise typer.BadParameter(f"expected numbers as 0,1,2; got {text!r}.", param_hint="--seeds") from None
+    parts = text.split(",") if text else []
+    if not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"expected numbers as 0,1,2; got {text!r}.", param_hint="--seeds")
+    return [int(part) for part in parts] or None
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
+def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None]:
     """What a user can mend is said in one line, without a traceback (`BATCHENSEMBLE_TRACEBACK=1` shows it)."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # the reader has seen enough: nothing to say
+    except KeyboardInterrupt:
+        Console(stderr=True).print(f"[red]interrupted:[/red] {interrupted}", highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
     except (Busy, CorruptRecord, Diverged, OSError, ValueError) as error:
         if os.environ.get("BATCHENSEMBLE_TRACEBACK"):
             raise
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
 
 

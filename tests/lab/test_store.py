@@ -78,6 +78,22 @@ def test_settings_edited_by_hand_are_noticed(store):
         store.get(RUN)
 
 
+def test_a_record_of_a_newer_version_may_say_more(store):
+    store.put(record())
+    content = json.loads(store.path(RUN).read_text())
+    content["provenance"]["weather"] = "fine"
+    store.path(RUN).write_text(json.dumps(content))
+    assert store.get(RUN).metrics == {"sum": 6}
+
+
+def test_metrics_that_are_no_mapping(store):
+    store.put(record())
+    content = json.loads(store.path(RUN).read_text())
+    store.path(RUN).write_text(json.dumps(content | {"metrics": [1, 2]}))
+    with pytest.raises(CorruptRecord, match="is not a record"):
+        store.get(RUN)
+
+
 @pytest.mark.parametrize("damage", ["truncate", "delete"])
 def test_damaged_arrays_are_named(store, damage):
     store.put(record(logits=np.ones(100)))

@@ -4,12 +4,13 @@ import os
 import platform
 import subprocess
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 
@@ -39,6 +40,12 @@ class Provenance:
     dirty: bool = False
     started: str = ""
     seconds: float = 0.0
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Self:
+        """What a record says, which may say more than this version knows."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in content.items() if name in known})
 
     @classmethod
     def now(cls, hardware: str | None = None, *, since: float | None = None) -> Self:

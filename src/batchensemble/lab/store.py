@@ -131,8 +131,8 @@ def _read(path: Path) -> Record:
         run = Run(**content["run"])
         record = Record(
             run,
-            content["metrics"],
-            Provenance(**content["provenance"]),
+            dict(content["metrics"]),
+            Provenance.read(content["provenance"]),
             _Arrays(path.with_suffix(".npz"), **content["arrays"]) if "arrays" in content else {},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -58,3 +58,9 @@ def test_a_race_stops_everybody_at_the_same_perplexity():
 
 def test_the_defaults_are_the_papers_big_transformer():
     assert Recipe() == settings(TRANSLATIONS[0], "paper", method=SINGLE, model="big")[0].recipe
+
+
+@pytest.mark.parametrize("perplexity", [1.0, -3.0, float("nan"), float("inf")])
+def test_a_race_has_a_goal_that_can_be_reached(perplexity):
+    with pytest.raises(ValueError, match="lies above 1"):
+        until(TRANSLATIONS[0], perplexity)

@@ -1,5 +1,6 @@
 """What the translation experiments share: the Transformers at every scale, their methods, and a race."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -123,8 +124,10 @@ def until(experiment: Experiment, perplexity: float) -> Experiment:
     """The same trainings, each stopped at a perplexity of the validation set, and what they took to get there.
 
     Raises:
-        ValueError: the experiment trains no translators.
+        ValueError: the experiment trains no translators, or nothing has such a perplexity.
     """
+    if not 1 < perplexity < math.inf:
+        raise ValueError(f"a perplexity to stop at lies above 1; got {perplexity:g}")
     if experiment.study is not TRANSLATION:
         raise ValueError(f"{experiment.id} trains no translators, so there is no perplexity to stop at")
     scales: Mapping[Scale, Grid] = {

@@ -177,7 +177,7 @@ def _model(folder: Path) -> nn.Module:
     from transformers import MarianConfig, MarianMTModel
 
     try:
-        net = MarianMTModel(MarianConfig.from_json_file(folder / "config.json"))
+        net: nn.Module = MarianMTModel(MarianConfig.from_json_file(folder / "config.json"))
     except ValueError as error:
         raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from error
     if (folder / ENSEMBLE).exists():
