@@ -2,11 +2,15 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+_RUST = re.compile(r"\(os error (\d+)\)")
+"""How safetensors and tokenizers tell what the disk answered."""
 
 
 class Busy(RuntimeError):
@@ -33,12 +37,13 @@ def written_whole(path: Path) -> Iterator[Path]:
         yield beside
         _flush(beside)
         beside.replace(path)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise OSError(
-                errno.ENOSPC, f"the disk is full; {path} is as it was before. Free some space and run again"
-            ) from error
-        raise
+    except Exception as error:
+        number = _disk_error(error)
+        if number is None:
+            raise
+        what = "the disk is full" if number == errno.ENOSPC else os.strerror(number)
+        advice = ". Free some space and run again" if number == errno.ENOSPC else ""
+        raise OSError(number, f"{what}; {path} is as it was before{advice}") from error
     finally:
         beside.unlink(missing_ok=True)
 
@@ -57,6 +62,21 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
             yield
     except Timeout:
         raise Busy(f"another process is working on {path} (it holds {place}); wait for it to end") from None
+
+
+def _disk_error(error: BaseException) -> int | None:
+    """The number of what the disk answered, also where a library has put it into an error of its own.
+
+    Example:
+        >>> _disk_error(RuntimeError("I/O error: No space left on device (os error 28)")) == errno.ENOSPC
+        True
+    """
+    if isinstance(error, OSError):
+        return error.errno
+    if isinstance(error, RuntimeError) and isinstance(error.__context__, OSError):  # torch.save, on its way out
+        return error.__context__.errno
+    told = _RUST.search(str(error))
+    return int(told[1]) if told else None
 
 
 def _flush(path: Path) -> None:

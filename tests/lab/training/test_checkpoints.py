@@ -1,6 +1,9 @@
 """Checkpoints survive what happens to disks."""
 
+import errno
 import os
+import resource
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -21,6 +24,27 @@ def test_a_disk_that_fills_up_leaves_the_last_checkpoint_whole(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
     checkpoint.save(LARGE)  # after space was freed
     assert checkpoint.load()["epoch"] == 2
+
+
+def test_a_disk_that_fills_up_in_the_middle(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "last.pt")
+    checkpoint.save({"epoch": 1})
+    with limited(100_000), pytest.raises(OSError, match=r"File too large; .*last\.pt is as it was") as failure:
+        checkpoint.save(LARGE)
+    assert failure.value.errno == errno.EFBIG
+    assert checkpoint.load() == {"epoch": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+@contextmanager
+def limited(size):
+    """Files of this process may have so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("keep", [0, 100, 3_000_000])
