@@ -1,5 +1,7 @@
 """Prepared arrays: the sentences that were given, whole or not there, mapped and not read."""
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -56,4 +58,15 @@ def test_an_error_leaves_nothing_behind(tmp_path, target):
     text = ParallelText([(GivenText("source", ("one", "two", "three")), GivenText("target", target))])
     with pytest.raises(ValueError, match=r"pairs would shift|no sentence pair is left"):
         prepare(text, VOCABULARY, tmp_path / "train", longest=64)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_fills_up_is_said_and_leaves_nothing(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"train cannot be prepared, and nothing of it is left"):
+            prepare(TEXT, VOCABULARY, tmp_path / "train", longest=64)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())

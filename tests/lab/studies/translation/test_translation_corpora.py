@@ -2,6 +2,9 @@
 
 import lzma
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -93,3 +96,27 @@ def test_what_is_missing_is_named(tmp_path):
 def test_the_papers_corpora():
     german, french = CORPORA["wmt16-de"], CORPORA["wmt14-fr"]
     assert (german.kind, german.size, french.kind, french.size) == ("bpe", 37_000, "wordpiece", 32_000)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from batchensemble.lab.data.text import prepared
+from batchensemble.lab.studies.translation.corpora import load_text
+
+class Killed(prepared._Side):
+    def add(self, *content):
+        super().add(*content)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+prepared._Side = Killed
+load_text("toy", None, Path(sys.argv[1]))
+"""
+
+
+def test_a_killed_preparation_is_done_again_and_leaves_nothing(tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(list(tmp_path.glob("text/toy-*/.preparing-*"))) == 1
+    assert len(load_text("toy", None, tmp_path).train) == 4000
+    assert not list(tmp_path.glob("text/toy-*/.preparing-*"))

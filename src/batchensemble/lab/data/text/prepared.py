@@ -20,6 +20,7 @@ from .vocabulary import PAD, Vocabulary
 
 CHUNK = 20_000  # pairs that are tokenised at a time
 SIDES = ("source", "target")
+UNFINISHED = ".preparing-"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +102,15 @@ def prepare(
 
     Raises:
         ValueError: the two sides do not have the same number of lines, or no pair is left.
+        OSError: the text cannot be read, or the disk is full.
     """
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder.parent) as temporary:
-            _write(text, vocabulary, Path(temporary) / "text", longest, keep_text)
+        with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=folder.parent) as temporary:
+            try:
+                _write(text, vocabulary, Path(temporary) / "text", longest, keep_text)
+            except OSError as error:
+                raise OSError(f"{folder} cannot be prepared, and nothing of it is left ({error})") from error
             publish(Path(temporary) / "text", folder)
     return load_prepared(folder)
 

@@ -1,5 +1,6 @@
 """The corpora of the studies by name: where their texts come from, and the vocabulary that they get."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from batchensemble.lab.data.text import (
     text_file,
     wmt,
 )
+from batchensemble.lab.data.text.prepared import UNFINISHED
 from batchensemble.lab.data.text.vocabulary import Kind
 from batchensemble.lab.files import locked, written_whole
 from batchensemble.lab.records import content_key
@@ -76,6 +78,8 @@ def load_text(name: str, root: Path | None, work: Path) -> TextData:
     about = [corpus.kind, corpus.size, corpus.longest, *(text.stamp for text in texts.values())]
     folder = work / "text" / f"{name}-{content_key(about)}"
     with locked(folder, wait=True):
+        for left in folder.glob(f"{UNFINISHED}*"):  # by a process that was killed
+            shutil.rmtree(left)
         vocabulary = _vocabulary(corpus, texts["train"], folder / "vocabulary.json")
         prepared = [
             prepare(text, vocabulary, folder / part, corpus.longest, keep_text=part != "train")
