@@ -1,11 +1,13 @@
 """A stream of tasks becomes a record, also after a kill."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
+from batchensemble.lab.files import Busy, locked
 from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method, run
@@ -78,6 +80,26 @@ def test_a_course_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert found["matrix"] == expected["matrix"]
     assert len(before) == 2
     assert {name: (trainings / name).stat().st_mtime_ns for name in before} == before, "they were not trained again"
+
+
+def test_two_processes_never_write_the_same_course(tmp_path: Path) -> None:
+    """Their records may lie in different folders."""
+    held, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with locked(tmp_path / "lifelong" / asked().key):
+            held.set()
+            done.wait(20)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    held.wait(20)
+    try:
+        with pytest.raises(Busy, match="another process is working on"):
+            run(asked(), Context(work=tmp_path, device="cpu"))
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_asking_about_new_tasks_only_leaves_no_matrix(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import torch
 
 from batchensemble import metrics
+from batchensemble.lab.files import locked
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Lesson,
@@ -206,14 +207,15 @@ def run(run: Run, context: Context) -> Record:
         pad=settings.pad,
         root=context.data,
     )
-    student = settings.method.begin(_network(settings, device), run.seed, folder / "learner")
-    course = Course(settings, run.seed, stream, student, device, folder)
-    name = settings_of(settings.method)["name"]
-    context.progress.start(f"{name}, seed {run.seed}", settings.tasks)
-    for number in range(settings.tasks):
-        course.attend(number, lambda epoch: None)
-        context.progress.advance(f"accuracy {course.matrix[-1][-1]:.1%}")
-    context.progress.end()
+    with locked(folder, wait=context.wait):
+        student = settings.method.begin(_network(settings, device), run.seed, folder / "learner")
+        course = Course(settings, run.seed, stream, student, device, folder)
+        name = settings_of(settings.method)["name"]
+        context.progress.start(f"{name}, seed {run.seed}", settings.tasks)
+        for number in range(settings.tasks):
+            course.attend(number, lambda epoch: None)
+            context.progress.advance(f"accuracy {course.matrix[-1][-1]:.1%}")
+        context.progress.end()
     return Record(run, report(course), Provenance.now(hardware(device), since=began))
 
 

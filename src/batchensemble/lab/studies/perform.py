@@ -1,5 +1,7 @@
 """Runs to records: what is there is not run again, by this process or by another."""
 
+from dataclasses import replace
+
 from batchensemble.lab.files import locked
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
@@ -13,6 +15,7 @@ def perform(study: Study, run: Run, store: Store, context: Context, *, wait: boo
     Raises:
         Busy: another process is at this run, and `wait` is false.
     """
+    context = replace(context, wait=wait)
     if not is_one_of_several(context.devices):
         return store.obtain(run, lambda: study.run(run, context), wait=wait)
     fabric = start_fabric(context.device, context.devices)

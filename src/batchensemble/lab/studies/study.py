@@ -18,6 +18,7 @@ class Context:
         device: `auto`, `cpu` or `cuda`.
         devices: how many of them train together.
         progress: shows how far the work is.
+        wait: for weights that another process is training, instead of raising `Busy`.
     """
 
     data: Path | None = None
@@ -25,6 +26,7 @@ class Context:
     device: str = "auto"
     devices: int = 1
     progress: Progress = field(default_factory=Silent)
+    wait: bool = False
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Trainer:
         settings = replace(recipe, method=part.method).settings()
         folder = self.context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
         name = f"{settings['method']['name']}, seed {part.seed}"
-        with locked(folder) if self.fabric.is_global_zero else nullcontext():
+        with locked(folder, wait=self.context.wait) if self.fabric.is_global_zero else nullcontext():
             training = self._training(recipe, part)
             log = fit(training, Workplace(self.fabric, folder, self.context.progress), name)
         return Trained(training.model.eval(), log)

@@ -1,5 +1,6 @@
 """A translator is trained, learns the toy language, is found again, stopped in time, and used from the command line."""
 
+import threading
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from batchensemble.cli import app
 from batchensemble.lab.data.text import ToyLanguage
 from batchensemble.lab.experiments.translators import TOY
+from batchensemble.lab.files import Busy, locked
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.perform import perform
@@ -182,3 +184,24 @@ def test_weights_of_another_text_are_not_taken_for_those_of_this_one(tmp_path, m
     monkeypatch.setitem(CORPORA, "tiny", Corpus(corrected, "wordpiece", 200, 48))
     with pytest.raises(ValueError, match="was trained on another text of the same name"):
         run(tmp_path, recipe, samples=1)
+
+
+def test_weights_in_the_making_are_waited_for(place, tmp_path):
+    single = run(place, SHORT)
+    asked = Run("translation", Settings(SHORT, samples=1, rates=(0.1,)).settings(), "smoke")
+    context, store = Context(work=place / "work", device="cpu"), Store(tmp_path)
+    held, done = threading.Event(), threading.Event()
+
+    def make():
+        with locked(place / "work" / "weights" / single.metrics["weights"]):
+            held.set()
+            done.wait(20)
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    held.wait(20)
+    with pytest.raises(Busy, match="weights"):
+        perform(TRANSLATION, asked, store, context)
+    threading.Timer(0.5, done.set).start()
+    assert perform(TRANSLATION, asked, store, context, wait=True).metrics["rate"] == 0.1
+    maker.join()

@@ -70,7 +70,7 @@ class Trainer:
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
         # a step for every shape of batch would take longer to compile than to train
         place = Workplace(self.fabric, folder, self.context.progress, compiled=False)
-        with locked(folder) if self.fabric.is_global_zero else nullcontext():
+        with locked(folder, wait=self.context.wait) if self.fabric.is_global_zero else nullcontext():
             self._claim(folder)
             training = self._training(recipe, seed)
             log = fit(training, place, f"{recipe.data}, {recipe.size}, {kind}, seed {seed}")
