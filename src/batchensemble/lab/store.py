@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from batchensemble.lab.files import locked, written_whole
 from batchensemble.lab.provenance import Provenance
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import SCALES, Record, Run
 
 
 class CorruptRecord(ValueError):
@@ -77,9 +77,10 @@ class Store:
         return self.get(run)
 
     def all(self) -> Iterator[Record]:
-        """Every record of the folder, in the order of names."""
-        for path in sorted(self.folder.glob("*/*-*.json")):
-            yield _read(path)
+        """Every record of the folder, in the order of names; what lies beside the scales' folders is none."""
+        for scale in sorted(SCALES):
+            for path in sorted((self.folder / scale).glob("*-*.json")):
+                yield _read(path)
 
 
 def document(record: Record) -> dict[str, Any]:
