@@ -1,6 +1,7 @@
 """The command line: what it says, and what it says when something is wrong."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -136,3 +137,12 @@ def test_a_reader_who_has_seen_enough_is_no_error(run, monkeypatch):
 
     monkeypatch.setattr(cli, "perform", closed)
     assert "error" not in run("run", "counting").output
+
+
+def test_no_word_and_no_column_is_lost_on_a_narrow_terminal(run, monkeypatch):
+    long = replace(COUNTING, scales={"smoke": Grid((Row({"method": "Ensemblesofmany"}, {"to": 3}),))})
+    monkeypatch.setattr(cli, "EXPERIMENTS", {"counting": long})
+    monkeypatch.setattr(cli, "console", Console(width=20))
+    shown = run("run", "counting").output
+    for word in ("Ensemblesofmany", "30.00", "seeds"):
+        assert word in shown

@@ -15,6 +15,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
@@ -23,6 +24,7 @@ from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.files import Busy
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
+from batchensemble.lab.report.table import Line
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.study import Context, Study
@@ -37,6 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+WIDEST = 1000  # columns of characters that no table needs
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
 ScaleOption = Annotated[Scale, typer.Option(help="Seconds on a CPU, minutes, or the published setting.")]
@@ -257,7 +260,11 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
             elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":
                 console.print(Markdown(shown.markdown()))
     for table in tables[:1]:
-        console.print(_drawn(table))
+        drawn = _drawn(table)
+        least = Measurement.get(console, console.options.update_width(WIDEST), drawn).minimum
+        if least > console.width:  # a terminal wraps long lines; rich would leave out columns
+            drawn.width = least
+        console.print(drawn, crop=False)
 
 
 def _drawn(table: Table) -> RichTable:
@@ -270,18 +277,23 @@ def _drawn(table: Table) -> RichTable:
         title_justify="left",
         caption_justify="left",
     )
-    for place, heading in enumerate(table.headings):
+    rows = [_texts(line, table) for line in table.lines]
+    for place, texts in enumerate(zip(table.headings, *rows, strict=True)):
         key = place < len(table.keys)
-        longest = max(len(word) for word in heading.split())  # words stay whole, also on a narrow terminal
-        drawn.add_column(heading, min_width=longest, justify="left" if key else "right")
-    for line in table.lines:
-        both = [
-            (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
-            for cell, c in zip(line.cells, table.columns, strict=True)
-        ]
-        numbers = [f"{ours} ({paper})" if paper else ours for ours, paper in both]
-        drawn.add_row(*line.labels, *numbers, *line.facts)
+        longest = max(len(word) for text in texts for word in (text.split() or [""]))
+        drawn.add_column(texts[0], min_width=longest, justify="left" if key else "right")  # words stay whole
+    for row in rows:
+        drawn.add_row(*row)
     return drawn
+
+
+def _texts(line: Line, table: Table) -> list[str]:
+    """The cells of a line; the paper's number in brackets."""
+    both = [
+        (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
+        for cell, c in zip(line.cells, table.columns, strict=True)
+    ]
+    return [*line.labels, *(f"{ours} ({paper})" if paper else ours for ours, paper in both), *line.facts]
 
 
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
