@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from batchensemble.lab.training.batches import seed_of
-from batchensemble.lab.training.checkpoints import Checkpoint
+from batchensemble.lab.training.checkpoints import Checkpoint, CorruptCheckpoint
 from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.fit import Diverged, Training, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
@@ -75,6 +75,14 @@ def test_fit_is_the_loop_one_would_write(tmp_path):
     assert [line["epoch"] for line in log] == [0, 1, 2, 3]
     assert [line["rate"] for line in log] == pytest.approx([0.1, 0.1, 0.01, 0.01])
     assert log[-1]["loss"] == pytest.approx(torch.stack(losses[-10:]).mean().item())
+
+
+def test_a_checkpoint_without_its_log_is_refused(tmp_path):
+    train(tmp_path)
+    lines = (tmp_path / "log.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "log.jsonl").write_text("".join(lines[:1]))
+    with pytest.raises(CorruptCheckpoint, match=r"log\.jsonl tells of 1 epochs, last\.pt of 4: delete"):
+        train(tmp_path)
 
 
 def test_the_outside_keeps_its_random_numbers(tmp_path):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .batches import Batches, seed_of
-from .checkpoints import Checkpoint
+from .checkpoints import Checkpoint, CorruptCheckpoint
 from .journal import Journal, read_journal
 from .progress import Progress, Silent
 from .schedules import Schedule
@@ -84,6 +84,7 @@ def fit(training: Training, place: Workplace, name: str = "training") -> list[di
 
     Raises:
         Diverged: the loss is not finite.
+        CorruptCheckpoint: a former call's checkpoint is damaged, or its log is not there.
         OSError: a checkpoint cannot be written; the one before is whole.
     """
     fabric, checkpoint = place.fabric, Checkpoint(place.folder / "last.pt")
@@ -91,6 +92,9 @@ def fit(training: Training, place: Workplace, name: str = "training") -> list[di
     begin = _restore(training, checkpoint, fabric.device)
     fabric.barrier()  # nobody writes before everybody has read
     done = read_journal(place.folder)[:begin]
+    if len(done) < begin:
+        told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.path.name} of {begin}"
+        raise CorruptCheckpoint(f"{told}: delete {place.folder} to train from the start")
     if not (done and training.ends_with(done[-1])):
         with (
             _own_randomness(fabric.device),

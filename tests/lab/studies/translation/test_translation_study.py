@@ -129,6 +129,7 @@ def test_it_stops_at_a_perplexity(place):
     goal = torch.tensor(curve["validation_loss"][1]).exp().item() * 1.001
     stopped = run(place, replace(SHORT, until_perplexity=goal)).metrics
     assert stopped["steps"] == [5, 10]
+    assert stopped["bleu_steps"] == [10], "not twice, though training stopped where a translation was due"
     assert (stopped["steps_to_perplexity"], stopped["tokens_to_perplexity"]) == (10, curve["tokens"][1])
     assert stopped["seconds_to_perplexity"] == stopped["training_seconds"]
     never = run(place, replace(SHORT, until_perplexity=1.0)).metrics

@@ -67,11 +67,13 @@ def measure(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -
     valid, test = (Evaluator(text, trainer.fabric).likelihood(trained.model) for text in _sets(trainer))
     score, signature = trainer.fabric.broadcast(_bleu(trainer, trained))
     learnt = learning(trained.log, settings.recipe, trainer.fabric.world_size)
+    # a training that stopped early may have translated after its last step already
+    scores = dict(zip(learnt["bleu_steps"], learnt["bleu_curve"], strict=True)) | {learnt["steps"][-1]: score}
     return {
         **learnt,
         **to_perplexity(trained.log, settings.recipe, learnt),
-        "bleu_steps": [*learnt["bleu_steps"], learnt["steps"][-1]],
-        "bleu_curve": [*learnt["bleu_curve"], score],
+        "bleu_steps": list(scores),
+        "bleu_curve": list(scores.values()),
         "perplexity": valid.perplexity,
         "nll": valid.nll,
         "member_nll": valid.member_nll,
