@@ -335,7 +335,8 @@ def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None
     except BrokenPipeError:
         raise  # the reader has seen enough: nothing to say
     except KeyboardInterrupt:
-        Console(stderr=True).print(f"[red]interrupted:[/red] {interrupted}", highlight=False, soft_wrap=True)
+        words = Console(stderr=True, quiet=console.quiet)  # one of several processes says it
+        words.print(f"[red]interrupted:[/red] {interrupted}", highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
     except (Busy, CorruptRecord, Diverged, OSError, ValueError) as error:
         if os.environ.get("BATCHENSEMBLE_TRACEBACK"):
