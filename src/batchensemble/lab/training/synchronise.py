@@ -22,7 +22,7 @@ def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
     if device.type == "cuda":
         return cast(nn.Module, nn.SyncBatchNorm.convert_sync_batchnorm(model))
     for module in model.modules():
-        if type(module) is nn.BatchNorm2d or type(module) is nn.BatchNorm1d:
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):  # an ensemble's have a type of their own
             module.__class__ = _SyncedOnCPU
     return model
 
