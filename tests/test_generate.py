@@ -69,6 +69,12 @@ def test_one_member_decodes_as_its_extracted_network(name, search):
     assert torch.equal(ours, plain)
 
 
+def test_guidance_without_a_prompt_asks_the_ensemble_too():
+    model = ensemble("gpt2", members=1)
+    guided = options(guidance_scale=1.5)
+    assert torch.equal(be.generate(model, prompts(), **guided), model.extract(0).generate(prompts(), **guided))
+
+
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES.keys())
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_cache_changes_nothing(name, search):

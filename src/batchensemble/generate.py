@@ -86,11 +86,11 @@ def _in_step(kind: type[nn.Module]) -> type[nn.Module]:
 def _step(model: Ensemble, owner: int | Tensor | None) -> Any:
     """The decoder's forward: the ensemble's own, in the network's signature, which `generate` reads."""
 
-    def forward(**inputs: Any) -> Any:
+    def forward(*args: Any, **inputs: Any) -> Any:
         if owner is None:
-            return model(**inputs)
-        rows, _ = model.edge.rows((), inputs)
-        return model(**inputs, member=_for_beams(owner, rows))
+            return model(*args, **inputs)
+        rows, _ = model.edge.rows(args, inputs)
+        return model(*args, **inputs, member=_for_beams(owner, rows))
 
     forward.__signature__ = inspect.signature(model.net.forward)  # type: ignore[attr-defined]
     return forward
