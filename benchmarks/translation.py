@@ -1,6 +1,6 @@
 """What members cost a Transformer: in training and in decoding, as ratios within one run.
 
-    python benchmarks/translation.py --out translation.json
+    python benchmarks/translation.py --out results/speed-translation/MACHINE.json
 
 Training: a step of the base Transformer with four members in its self-attention over the plain network's, on the same
 token batch. Decoding: four members with four beams over one network with sixteen, on the same sentences: as many rows.

@@ -57,10 +57,9 @@ def where(evidence: Evidence) -> str:
     return f"{'; '.join(filter(None, (*parts, *dict.fromkeys(map(commit_of, made)))))}."
 
 
-def speeds(part: str) -> list[dict[str, Any]]:
-    """Every file of results/speed that has such a part."""
-    found = (json.loads(path.read_text()) for path in sorted((RESULTS / "speed").glob("*.json")))
-    return [content for content in found if part in content]
+def speeds(folder: str) -> list[dict[str, Any]]:
+    """Every machine's file in a folder of results/."""
+    return [json.loads(path.read_text()) for path in sorted((RESULTS / folder).glob("*.json"))]
 
 
 def made(provenance: dict[str, Any]) -> str:

@@ -9,14 +9,14 @@ LIMIT = "the plain network on as many rows"
 
 def speed_network() -> str:
     """Our time over the limit for a whole network, a table for every machine."""
-    return "\n\n".join(_speed_of(record, "inference", "training") for record in speeds("metrics"))
+    return "\n\n".join(_speed_of(record, "inference", "training") for record in speeds("speed"))
 
 
 def speed() -> str:
     """The same, then for layers alone and for rows that choose among many members."""
     return "\n\n".join(
         f"{_speed_of(record, 'inference', 'training')}\n\n{_speed_of(record, 'Linear', 'routing')}"
-        for record in speeds("metrics")
+        for record in speeds("speed")
     )
 
 
