@@ -14,10 +14,8 @@ def speed_network() -> str:
 
 def speed() -> str:
     """The same, then for layers alone and for rows that choose among many members."""
-    return "\n\n".join(
-        f"{_speed_of(record, 'inference', 'training')}\n\n{_speed_of(record, 'Linear', 'routing')}"
-        for record in speeds("speed")
-    )
+    kinds = ("inference", "training"), ("Linear", "routing")
+    return "\n\n".join(filter(None, (_speed_of(record, *kind) for record in speeds("speed") for kind in kinds)))
 
 
 def _speed_of(record: dict[str, Any], *kinds: str) -> str:
@@ -27,11 +25,12 @@ def _speed_of(record: dict[str, Any], *kinds: str) -> str:
         return ""
     whole = f"{record['metrics']['network']}, {record['run']['settings']['members']} members"
     title = whole if "training" in kinds else "a layer (members x rows x width), or rows to members"
-    lines = [f"| {title} | the limit | ours | ratio | memory |", "|---|---|---|---|---|"]
+    columns = [title, "the limit", "ours", "ratio", *(["memory"] if over[0]["memory_ratio"] else [])]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in over:
-        memory = "" if row["memory_ratio"] is None else f"{row['memory_ratio']:.2f}"
         times = f"{row['denominator_ms']:.2f} ms | {row['ms']:.2f} ms | {row['ratio']:.2f}"
-        lines.append(f"| {row['case']} | {times} | {memory} |")
+        memory = f" {row['memory_ratio']:.2f} |" if row["memory_ratio"] else ""  # only a GPU counts it
+        lines.append(f"| {row['case']} | {times} |{memory}")
     how = " or ".join(dict.fromkeys(row["denominator_how"] for row in over))
     limit = f"The limit is {LIMIT} (inference: members x inputs), {how}."
     return "\n".join([*lines, "", f"{limit} {made(record['provenance'])}."])
