@@ -90,7 +90,7 @@ def test_a_fast_weight_of_zero_has_the_gradient_of_a_tiny_one() -> None:
 @pytest.mark.parametrize("members", [1, 3])
 def test_gradients_of_the_function_itself(members: int) -> None:
     def norm(x: Tensor, s: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return shared_norm.MemberwiseNorm.apply(x, s, weight, bias, 1e-5, members)[0]  # type: ignore[no-any-return, no-untyped-call]
+        return shared_norm.MemberwiseNorm.apply(x, s, weight, bias, 1e-5)[0]  # type: ignore[no-any-return, no-untyped-call]
 
     shapes = (2 * members, 3, 2, 2), (members, 3), (3,), (3,)
     assert torch.autograd.gradcheck(norm, [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes])

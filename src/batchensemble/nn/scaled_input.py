@@ -14,7 +14,7 @@ class ScaledInput(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, r: Tensor) -> Tensor:
         """`r` broadcasts against x."""
-        return x * nonzero(r).to(x.dtype)
+        return x * _nonzero(r).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -25,13 +25,13 @@ class ScaledInput(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of x and r."""
         r, y = ctx.saved_tensors
-        r = nonzero(r)
+        r = _nonzero(r)
         wide = torch.promote_types(y.dtype, torch.float32)
         axes = [axis for axis, size in enumerate(r.shape) if size == 1]
         total = (grad.to(wide) * y.to(wide)).sum(axes, keepdim=True)
         return grad * r.to(grad.dtype), (total / r.to(wide)).to(r.dtype)
 
 
-def nonzero(fast: Tensor) -> Tensor:
+def _nonzero(fast: Tensor) -> Tensor:
     """Fast weights by which one may divide."""
     return torch.where(fast == 0, TINY, fast)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import current, taken_apart
-from batchensemble.nn.rows import is_exporting
+from batchensemble.nn.rows import Rows, is_exporting
 
 
 class SharedBatchNorm(Converted):
@@ -25,10 +25,11 @@ class SharedBatchNorm(Converted):
         members = self._members(input)
         if members is None:
             return super().forward(input)  # type: ignore[no-any-return]
-        z, s = taken_apart(input)
         me: Any = self
         me._check_input_dim(input)
-        y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps, members)  # type: ignore[no-untyped-call]
+        z, s = taken_apart(input)
+        s = input.new_ones(members, input.shape[1], dtype=_wide(input.dtype)) if s is None else s
+        y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps)  # type: ignore[no-untyped-call]
         if me.running_mean is not None:
             _track(me, mean, var, input.numel() // input.shape[1])
         return y.flatten(0, 1)  # type: ignore[no-any-return]
@@ -47,30 +48,28 @@ class SharedBatchNorm(Converted):
 
 
 class MemberwiseNorm(torch.autograd.Function):
-    """`norm(x o s_i)` over all rows, `x (members * n, channels, ...)`, `s (members, channels)` or `None` for ones.
+    """`norm(x o s_i)` over all rows, `x (members * n, channels, ...)`, `s (members, channels)`.
 
     Also returns the batch's mean and (biased) variance, without gradients.
     """
 
     @staticmethod
-    def forward(
-        x: Tensor, s: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float, members: int
-    ) -> tuple[Tensor, ...]:
+    def forward(x: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, ...]:
         """`y (members, n, channels, ...)`, mean and variance of `x o s_i`, and each member's own of x."""
-        blocks = _blocks(x, members)
+        blocks = _blocks(x, s)
         own_var, own_mean = torch.var_mean(blocks, _axes(blocks), correction=0)  # (members, channels)
-        means, variances = (own_mean, own_var) if s is None else (own_mean * s, own_var * s.square())
+        means, variances = own_mean * s, own_var * s.square()
         mean = means.mean(0)
         var = (variances + (means - mean).square()).mean(0)
         scale = _times(torch.rsqrt(var + eps), weight)
         shift = -mean * scale if bias is None else bias - mean * scale
-        y = blocks * _spread(_times(scale, s), blocks) + _spread(shift, blocks)
+        y = blocks * _spread(scale * s, x) + _spread(shift.expand_as(s), x)
         return y.to(x.dtype), mean, var, own_mean, own_var
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Keep the input and the statistics."""
-        x, s, weight, _, ctx.eps, ctx.members = inputs
+        x, s, weight, _, ctx.eps = inputs
         ctx.save_for_backward(x, s, weight, *output[1:])
         ctx.mark_non_differentiable(*output[1:])
 
@@ -79,44 +78,44 @@ class MemberwiseNorm(torch.autograd.Function):
         """Gradients of x, s, weight and bias, all from two sums over each member's rows."""
         x, s, weight, mean, var, own_mean, own_var = ctx.saved_tensors
         grad = grad.to(mean.dtype)
-        centred = _blocks(x, ctx.members) - _spread(own_mean, grad)
+        centred = _blocks(x, s) - _spread(own_mean, x)
         sums, with_centred = grad.sum(_axes(grad)), (grad * centred).sum(_axes(grad))  # (members, channels)
         each, inverse = grad.numel() // own_mean.numel(), torch.rsqrt(var + ctx.eps)
-        offset = (_times(own_mean, s) - mean) * inverse  # of each member's mean among the normalised values
-        steep = _times(inverse, s)  # normalised = steep * centred + offset
+        offset = (own_mean * s - mean) * inverse  # of each member's mean among the normalised values
+        steep = inverse * s  # normalised = steep * centred + offset
         grad_bias, grad_weight = sums.sum(0), (steep * with_centred + offset * sums).sum(0)
-        level, slope = grad_bias / (each * ctx.members), grad_weight / (each * ctx.members)
+        level, slope = grad_bias / (each * len(s)), grad_weight / (each * len(s))
         outer = _times(inverse, weight)
         # the gradient of x o s is outer * (grad - level - slope * normalised)
-        inner = grad - _spread(level + slope * offset, grad) - centred * _spread(slope * steep, grad)
-        grad_x = (inner * _spread(_times(outer, s), grad)).flatten(0, 1).to(x.dtype)
-        grad_s = None
-        if s is not None:
-            of_mean = own_mean * (sums - each * (level + slope * offset))
-            grad_s = (outer * (with_centred - each * slope * steep * own_var + of_mean)).to(s.dtype)
-        grads = None if weight is None else grad_weight.to(weight.dtype), grad_bias if ctx.needs_input_grad[3] else None
-        return grad_x, grad_s, *grads, None, None
+        inner = grad - _spread(level + slope * offset, x) - centred * _spread(slope * steep, x)
+        grad_x = (inner * _spread(outer * s, x)).flatten(0, 1).to(x.dtype)
+        of_mean = own_mean * (sums - each * (level + slope * offset))
+        grad_s = outer * (with_centred - each * slope * steep * own_var + of_mean)
+        grad_weight = None if weight is None else grad_weight.to(weight.dtype)
+        return grad_x, grad_s.to(s.dtype), grad_weight, grad_bias if ctx.needs_input_grad[3] else None, None
 
 
 def _times(values: Tensor, factor: Tensor | None) -> Tensor:
     return values if factor is None else values * factor
 
 
-def _blocks(x: Tensor, members: int) -> Tensor:
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _blocks(x: Tensor, s: Tensor) -> Tensor:
     """`(members, n, channels, ...)`, in at least float32."""
-    blocks: Tensor = x.to(torch.promote_types(x.dtype, torch.float32)).unflatten(0, (members, -1))
-    return blocks
+    return Rows(len(s), None).split(x.to(_wide(x.dtype)))
+
+
+def _spread(values: Tensor, x: Tensor) -> Tensor:
+    """`(members, channels)` in a shape that broadcasts against the blocks of x."""
+    return Rows(len(values), None).spread(values, x, at=1)
 
 
 def _axes(blocks: Tensor) -> tuple[int, ...]:
     """The axes of one member's rows and positions."""
     return (1, *range(3, blocks.ndim))
-
-
-def _spread(values: Tensor, blocks: Tensor) -> Tensor:
-    """`(members, channels)` or `(channels,)` in a shape that broadcasts against blocks."""
-    shape = values.shape if values.ndim == 2 else (1, *values.shape)
-    return values.reshape(shape[0], 1, shape[1], *[1] * (blocks.ndim - 3))
 
 
 @torch.no_grad()
