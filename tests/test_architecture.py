@@ -18,7 +18,8 @@ LIBRARY: dict[str, set[str]] = {
     "metrics": set(),
     "prediction": set(),
     "files": {"nn"},
-    "ensemble": {"nn", "prediction", "files"},
+    "compiling": {"nn"},
+    "ensemble": {"nn", "prediction", "files", "compiling"},
 }
 BESIDE_THE_ENSEMBLE = {"ensemble", "metrics", *LIBRARY["ensemble"]}
 LIBRARY |= dict.fromkeys(("optim", "diagnose", "generate", "export"), BESIDE_THE_ENSEMBLE)

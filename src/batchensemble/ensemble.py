@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from batchensemble import files
 from batchensemble.axis import Edge, Field, with_member
+from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.convert import Conversion, member_modules, restore_
 from batchensemble.nn.ids import checked_owner
@@ -86,7 +87,8 @@ class Ensemble(nn.Module):
         self.__dict__["forward"] = forward
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "forward"}
+        bound = ("forward", "members", "_compiled_call_impl")
+        return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
@@ -144,12 +146,22 @@ class Ensemble(nn.Module):
             outputs = [self._piece(rows, start, size, args, kwargs) for start in range(0, max(1, rows), size)]
         return Prediction(torch.cat(outputs, 1), self.settings.combine, self.class_axis(outputs[0].ndim - 1))
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.
+
+        `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
+        """
+        chosen = compile_arguments(**kwargs)
+        super().compile(*args, **chosen)
+        self.__dict__["members"] = torch.compile(type(self).members.__get__(self), *args, **chosen)
+
     def _piece(self, rows: int, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
         """Members' answers `(members, n, ...)` for some of the rows."""
         axis, size = self.settings.batch_dim, min(size, rows - start)
         some, named = self.edge.map_rows(lambda tensor: tensor.narrow(axis, start, size), rows, args, kwargs)
         output = self.members(*some, **named)
-        return Field.find(output, self.settings.output).get(output).movedim(axis + 1, 1)
+        answers = Field.find(output, self.settings.output).get(output).movedim(axis + 1, 1)
+        return answers.clone() if "members" in self.__dict__ else answers  # a CUDA graph writes over its last answers
 
     def _combined(self, output: Any) -> Any:
         """One answer from all members in the combined field; the others keep their member axis."""

@@ -28,8 +28,8 @@ class RankOneOperation(Protocol):
     features_at: int  # the feature axis: -1, or 1 for convolutions
     stackable: bool  # `product` takes a stack of weights, one per member
 
-    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
-        """`x W`, without bias."""
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
+        """`x W + b`; with a stack of weights and biases `x_i W_i + b_i`."""
         ...
 
     def fold(self, r: Tensor, s: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any])
 def _scale_compiled(op: RankOneOperation, x: Tensor, rows: Rows, at: int, options: dict[str, Any]) -> Tensor:
     """The same, with gradients of r and s that ride on passes which are made anyway (see `shared_norm`)."""
     scaled: Any = ScaledInput.apply  # torch gives it no types
-    z = op.product(rows.join(scaled(rows.split(x), rows.spread(op.r, x, at))), op.weight, **options)
+    z = op.product(scaled(x, op.r), op.weight, **options)
     y = rows.affine(z, op.s, op.bias, at=at)
     if op.bias is None:
         made_of(y, z, op.s)
@@ -83,11 +83,10 @@ def _is_compiled_training(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
     if rows.owner is not None:
-        y = op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), **options)
-    else:
-        blocks = rows.split(x).movedim(rows.axis, 0)
-        y = rows.join(op.product(blocks, op.fold(op.r, op.s), **options).movedim(0, rows.axis))
-    return rows.affine(y, shift=op.bias, at=op.features_at % y.ndim)
+        bias = None if op.bias is None else op.bias[rows.owner]
+        return op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), bias, **options)
+    blocks = rows.split(x).movedim(rows.axis, 0)
+    return rows.join(op.product(blocks, op.fold(op.r, op.s), op.bias, **options).movedim(0, rows.axis))
 
 
 def _components(fast: Tensor) -> tuple[Tensor, ...]:

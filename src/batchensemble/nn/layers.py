@@ -72,8 +72,8 @@ class RankOne(FastModule, MemberModule):
             return folded(input)
         return equation_5(self, input, rows, **options)
 
-    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
-        """`x W`, without bias."""
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
+        """`x W + b`; with a stack of weights and biases `x_i W_i + b_i`."""
         raise NotImplementedError
 
     def fold(self, r: Tensor, s: Tensor) -> Tensor:
@@ -120,9 +120,9 @@ class Linear(RankOne, nn.Linear):
 
     stackable = True
 
-    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
-        """`x W^T`, or `x_i W_i^T` for a stack of weights."""
-        return F.linear(x, weight) if weight.ndim == 2 else _stacked_product(x, weight.transpose(1, 2))
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
+        """`x W^T + b`, or `x_i W_i^T + b_i` for a stack of weights."""
+        return F.linear(x, weight, bias) if weight.ndim == 2 else _stacked_product(x, weight.transpose(1, 2), bias)
 
 
 def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
@@ -140,15 +140,24 @@ class Conv1D(RankOne):
     input_first = True
     stackable = True
 
-    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
-        """`x W`, or `x_i W_i` for a stack of weights."""
-        return x @ weight if weight.ndim == 2 else _stacked_product(x, weight)
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
+        """`x W + b`, or `x_i W_i + b_i` for a stack of weights."""
+        if weight.ndim == 3:
+            return _stacked_product(x, weight, bias)
+        return x @ weight if bias is None else x @ weight + bias
 
 
-def _stacked_product(x: Tensor, weights: Tensor) -> Tensor:
-    """`x (members, ..., in)`, `weights (members, in, out)` -> `(members, ..., out)`."""
-    y: Tensor = torch.bmm(x.flatten(1, -2), weights).unflatten(1, x.shape[1:-1])
-    return y
+def _stacked_product(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
+    """`x (members, ..., in)`, `weights (members, in, out)`, `biases (members, out)` -> `(members, ..., out)`."""
+    rows = x.flatten(1, -2)
+    if torch.compiler.is_compiling():  # each product writes its part of the whole and adds its bias on the way
+        each = zip(rows.unbind(), weights.unbind(), [None] * len(x) if biases is None else biases.unbind(), strict=True)
+        y = torch.stack([F.linear(some, own.t(), bias) for some, own, bias in each])
+    elif biases is None:
+        y = torch.bmm(rows, weights)
+    else:
+        y = torch.baddbmm(biases.unsqueeze(1), rows, weights)
+    return y.unflatten(1, x.shape[1:-1])
 
 
 class Convolution(RankOne):
@@ -158,12 +167,13 @@ class Convolution(RankOne):
     rows_at = 0
     stackable = True
 
-    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """The convolution in torch's own padding modes, or one for each weight of a stack."""
         convolve: Any = self._conv_forward
         if weight.ndim == self.weight.ndim:
-            return convolve(x, weight, None)  # type: ignore[no-any-return]
-        each = [convolve(rows, own, None) for rows, own in zip(x.unbind(0), weight.unbind(0), strict=True)]
+            return convolve(x, weight, bias)  # type: ignore[no-any-return]
+        parts = zip(x.unbind(), weight.unbind(), [None] * len(x) if bias is None else bias.unbind(), strict=True)
+        each = [convolve(*part) for part in parts]
         y: Tensor = torch.cat(each).unflatten(0, (len(each), -1))  # and not stack, which forgets channels_last
         return y
 
@@ -197,14 +207,14 @@ class TransposedConvolution(RankOne):
         """As torch's: `output_size` settles which of the possible sizes is meant."""
         return self._answer(input, output_size=output_size)
 
-    def product(self, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """The transposed convolution."""
         me: Any = self
         spatial = weight.ndim - 2
         padding = me._output_padding(
             x, options.get("output_size"), me.stride, me.padding, me.kernel_size, spatial, me.dilation
         )
-        return type(self).operation(x, weight, None, me.stride, me.padding, padding, me.groups, me.dilation)
+        return type(self).operation(x, weight, bias, me.stride, me.padding, padding, me.groups, me.dilation)
 
 
 class ConvTranspose1d(TransposedConvolution, nn.ConvTranspose1d):

@@ -43,18 +43,14 @@ class Rows:
             raise ValueError(
                 f"members need a batch: shape {tuple(x.shape)} has its features on axis {at}, no rows before"
             )
-        if self.owner is None and is_exporting():
-            return self._affine_row_by_row(x, scale, shift, at)
-        y, factor, term = self.split(x), *(self._beside(x, fast, at) for fast in (scale, shift))
+        whole = self.owner is None and torch.compiler.is_compiling() and (is_exporting() or at < x.ndim - 1)
+        beside, y = (self.repeated, x) if whole else (self.spread, self.split(x))
+        factor, term = (None if fast is None else beside(fast, x, at).to(x.dtype) for fast in (scale, shift))
         if factor is not None and term is not None:
-            return self.join(torch.addcmul(term, y, factor))  # one pass instead of two
-        return self.join(y * factor) if factor is not None else self.join(y + term)  # type: ignore[operator]
-
-    def _affine_row_by_row(self, x: Tensor, scale: Tensor | None, shift: Tensor | None, at: int) -> Tensor:
-        """The same with a vector for every row: taking a dynamic batch apart would pin its size down in an export."""
-        each = x.shape[self.axis] // self.members
-        ids = torch.arange(self.members, device=x.device).unsqueeze(1).expand(-1, each).reshape(-1)
-        return Rows(self.members, ids, self.axis).affine(x, scale, shift, at=at)
+            y = torch.addcmul(term, y, factor)  # one pass instead of two
+        else:
+            y = y * factor if factor is not None else y + term  # type: ignore[operator]
+        return y if whole else self.join(y)
 
     def split(self, x: Tensor) -> Tensor:
         """The member axis made explicit where rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
@@ -69,6 +65,10 @@ class Rows:
             return x
         return x.flatten(self.axis, self.axis + 1)
 
+    def sums(self, x: Tensor) -> Tensor:
+        """`x (members * n, channels, ...) -> (members, channels)`: sums over every member's block of rows."""
+        return self.split(x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x).sum(1)
+
     def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
         """Each member that has rows among `count`, with its rows: for work that only goes member by member."""
         if self.owner is None:
@@ -78,9 +78,6 @@ class Rows:
             present = self.owner.unique().tolist()
             return [(i, (self.owner == i).nonzero().squeeze(1)) for i in present]
         return [(self.owner, slice(0, count))]
-
-    def _beside(self, x: Tensor, fast: Tensor | None, at: int) -> Tensor | None:
-        return None if fast is None else self.spread(fast, x, at).to(x.dtype)
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` in a shape that broadcasts against `split(x)`."""
@@ -95,3 +92,13 @@ class Rows:
                 shape[self.axis] = x.shape[self.axis]
         shape[at : at + len(features)] = features
         return fast.reshape(shape)
+
+    def repeated(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
+        """`fast` with a vector for every row, against x as it is: for graphs, which do not make these vectors.
+
+        Taking x apart would cost images their channels_last in a compiled graph, and pin a batch's size in an export.
+        """
+        each, features = x.shape[self.axis] // self.members, fast.shape[1:]
+        shape = [1] * x.ndim
+        shape[self.axis], shape[at : at + len(features)] = self.members * each, features
+        return fast.unsqueeze(1).expand(-1, each, *features).reshape(shape)

@@ -5,16 +5,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from batchensemble.nn.rows import Rows
+
 TINY = 1e-15  # its square is still a normal float32 and bfloat16 number
 
 
 class ScaledInput(torch.autograd.Function):
-    """`x o r`, of which only the product is kept, as the operation behind it does: `grad r = sum(grad o x o r) / r`."""
+    """`x o r_i`, of which only the product is kept, as the operation behind it does.
+
+    grad r_i = sum(grad o (x o r_i)) / r_i
+    """
 
     @staticmethod
     def forward(x: Tensor, r: Tensor) -> Tensor:
-        """`r` broadcasts against x."""
-        return x * _nonzero(r).to(x.dtype)
+        """`x (members * n, in, ...)` in equal blocks, `r (members, in)`."""
+        return Rows(len(r), None).affine(x, r + (r == 0) * TINY, at=1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -25,13 +30,7 @@ class ScaledInput(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of x and r."""
         r, y = ctx.saved_tensors
-        r = _nonzero(r)
+        rows, r = Rows(len(r), None), torch.where(r == 0, TINY, r)
         wide = torch.promote_types(y.dtype, torch.float32)
-        axes = [axis for axis, size in enumerate(r.shape) if size == 1]
-        total = (grad.to(wide) * y.to(wide)).sum(axes, keepdim=True)
-        return grad * r.to(grad.dtype), (total / r.to(wide)).to(r.dtype)
-
-
-def _nonzero(fast: Tensor) -> Tensor:
-    """Fast weights by which one may divide."""
-    return torch.where(fast == 0, TINY, fast)
+        total = rows.sums(grad.to(wide) * y.to(wide))
+        return rows.affine(grad, r, at=1), (total / r.to(wide)).to(r.dtype)

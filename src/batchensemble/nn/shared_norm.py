@@ -32,7 +32,7 @@ class SharedBatchNorm(Converted):
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps)  # type: ignore[no-untyped-call]
         if me.running_mean is not None:
             _track(me, mean, var, input.numel() // input.shape[1])
-        return y.flatten(0, 1)  # type: ignore[no-any-return]
+        return y  # type: ignore[no-any-return]
 
     def _members(self, x: Tensor) -> int | None:
         """How many equal blocks the rows come in; `None` where torch's own norm does as well."""
@@ -50,20 +50,24 @@ class SharedBatchNorm(Converted):
 class MemberwiseNorm(torch.autograd.Function):
     """`norm(x o s_i)` over all rows, `x (members * n, channels, ...)`, `s (members, channels)`.
 
-    Also returns the batch's mean and (biased) variance, without gradients.
+    Also returns the batch's mean and (biased) variance, without gradients. Whatever has a number per channel is
+    settled first, so that passes over x read two or three vectors and the compiler joins them to their neighbours.
     """
 
     @staticmethod
     def forward(x: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, ...]:
-        """`y (members, n, channels, ...)`, mean and variance of `x o s_i`, and each member's own of x."""
-        blocks = _blocks(x, s)
-        own_var, own_mean = torch.var_mean(blocks, _axes(blocks), correction=0)  # (members, channels)
-        means, variances = own_mean * s, own_var * s.square()
-        mean = means.mean(0)
-        var = (variances + (means - mean).square()).mean(0)
+        """`y`, shaped as x, mean and variance of `x o s_i`, and each member's own of x."""
+        rows = Rows(len(s), None)
+        blocks = rows.split(x.to(_wide(x.dtype)))
+        own_var, own_mean = torch.var_mean(blocks, (1, *range(3, blocks.ndim)), correction=0)  # (members, channels)
+        means = own_mean * s
+        apart = means - means[:1]  # by which both moments follow from the members' at once, without cancellation
+        mean = means[0] + apart.mean(0)
+        var = (own_var * s.square() + apart.square()).mean(0) - apart.mean(0).square()
         scale = _times(torch.rsqrt(var + eps), weight)
         shift = -mean * scale if bias is None else bias - mean * scale
-        y = blocks * _spread(scale * s, x) + _spread(shift.expand_as(s), x)
+        scale, shift = _settled(scale * s), _settled(shift + 0 * s)
+        y = rows.affine(x.to(mean.dtype), scale, shift, at=1)
         return y.to(x.dtype), mean, var, own_mean, own_var
 
     @staticmethod
@@ -77,22 +81,29 @@ class MemberwiseNorm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         """Gradients of x, s, weight and bias, all from two sums over each member's rows."""
         x, s, weight, mean, var, own_mean, own_var = ctx.saved_tensors
-        grad = grad.to(mean.dtype)
-        centred = _blocks(x, s) - _spread(own_mean, x)
-        sums, with_centred = grad.sum(_axes(grad)), (grad * centred).sum(_axes(grad))  # (members, channels)
+        rows, wide = Rows(len(s), None), grad.to(mean.dtype)
+        centred = rows.affine(x.to(mean.dtype), shift=-own_mean, at=1)
+        sums, with_centred = rows.sums(wide), rows.sums(wide * centred)  # (members, channels)
         each, inverse = grad.numel() // own_mean.numel(), torch.rsqrt(var + ctx.eps)
         offset = (own_mean * s - mean) * inverse  # of each member's mean among the normalised values
         steep = inverse * s  # normalised = steep * centred + offset
         grad_bias, grad_weight = sums.sum(0), (steep * with_centred + offset * sums).sum(0)
         level, slope = grad_bias / (each * len(s)), grad_weight / (each * len(s))
         outer = _times(inverse, weight)
-        # the gradient of x o s is outer * (grad - level - slope * normalised)
-        inner = grad - _spread(level + slope * offset, x) - centred * _spread(slope * steep, x)
-        grad_x = (inner * _spread(outer * s, x)).flatten(0, 1).to(x.dtype)
         of_mean = own_mean * (sums - each * (level + slope * offset))
         grad_s = outer * (with_centred - each * slope * steep * own_var + of_mean)
+        # the gradient of x o s is outer * (grad - level - slope * normalised)
+        of_grad, of_x = _settled(outer * s), _settled(-slope * steep * outer * s)
+        constant = _settled((slope * (steep * own_mean - offset) - level) * outer * s)
+        grad_x = rows.affine(wide, of_grad, constant, at=1) + rows.affine(x.to(mean.dtype), of_x, at=1)
         grad_weight = None if weight is None else grad_weight.to(weight.dtype)
-        return grad_x, grad_s.to(s.dtype), grad_weight, grad_bias if ctx.needs_input_grad[3] else None, None
+        grad_bias = grad_bias if ctx.needs_input_grad[3] else None
+        return grad_x.to(x.dtype), grad_s.to(s.dtype), grad_weight, grad_bias, None
+
+
+def _settled(values: Tensor) -> Tensor:
+    """The same values; a compiled graph has them in memory instead of making them again for every element."""
+    return torch.as_strided(values, values.shape, values.stride())
 
 
 def _times(values: Tensor, factor: Tensor | None) -> Tensor:
@@ -101,21 +112,6 @@ def _times(values: Tensor, factor: Tensor | None) -> Tensor:
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
-
-
-def _blocks(x: Tensor, s: Tensor) -> Tensor:
-    """`(members, n, channels, ...)`, in at least float32."""
-    return Rows(len(s), None).split(x.to(_wide(x.dtype)))
-
-
-def _spread(values: Tensor, x: Tensor) -> Tensor:
-    """`(members, channels)` in a shape that broadcasts against the blocks of x."""
-    return Rows(len(values), None).spread(values, x, at=1)
-
-
-def _axes(blocks: Tensor) -> tuple[int, ...]:
-    """The axes of one member's rows and positions."""
-    return (1, *range(3, blocks.ndim))
 
 
 @torch.no_grad()

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_
 
+from batchensemble.compiling import compile_
+
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
@@ -47,7 +49,7 @@ class Step:
         objective = Objective(model, loss)
         if compiled and fabric.device.type == "cuda":
             torch.compiler.reset()  # else the ninth training of a process is not compiled any more: torch counts them
-            objective.compile(dynamic=False)
+            compile_(objective, dynamic=False)
         self._fabric = fabric
         self._objective, self._optimizer = fabric.setup(objective, optimizer)
 

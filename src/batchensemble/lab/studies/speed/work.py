@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.compiling import compile_
 from batchensemble.lab.studies.speed.networks import CLASSES, Network
 from batchensemble.lab.studies.speed.timing import Work
 from batchensemble.lab.studies.trainer import on_device
@@ -85,4 +86,6 @@ def number_type(device: torch.device) -> torch.dtype:
 
 
 def _forward(model: nn.Module, compiled: bool) -> nn.Module:
-    return torch.compile(model, dynamic=False) if compiled else model  # type: ignore[return-value]
+    if compiled:
+        compile_(model, dynamic=False)
+    return model

@@ -1,0 +1,45 @@
+"""Torch's compiler, told what suits members."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from batchensemble.nn.convert import member_modules
+
+MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
+"""Options of torch's compiler for a network with members.
+
+A pass over activations reads a few vectors more than in a plain network (r, s, and a norm's), and the compiler writes
+down what reads more than four tensors instead of joining it to the passes that use it. See benchmarks/NOTES.md.
+"""
+
+
+def compile_(module: nn.Module, **kwargs: Any) -> None:
+    """`module.compile(**kwargs)`, with those options if there are members in it."""
+    module.compile(**(compile_arguments(**kwargs) if member_modules(module) else kwargs))
+
+
+def compile_arguments(
+    mode: str | None = None, options: Mapping[str, Any] | None = None, **others: Any
+) -> dict[str, Any]:
+    """The keyword arguments of `torch.compile` for a network with members.
+
+    Example:
+        >>> compile_arguments(dynamic=False)
+        {'dynamic': False, 'options': {'realize_reads_threshold': 6}}
+        >>> compile_arguments(backend="eager")
+        {'backend': 'eager'}
+    """
+    if others.get("backend", "inductor") != "inductor":
+        given = {"mode": mode, "options": options}
+        return {**others, **{name: value for name, value in given.items() if value is not None}}
+    return {**others, "options": {**MEMBERS, **_options_of(mode), **(options or {})}}
+
+
+def _options_of(mode: str | None) -> dict[str, Any]:
+    if mode is None:
+        return {}
+    from torch._inductor import list_mode_options  # the compiler takes a while to import
+
+    return dict(list_mode_options(mode))

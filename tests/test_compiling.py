@@ -1,0 +1,72 @@
+"""Compiled ensembles: calls and `predict` go through the compiler, and copies and files do not carry it."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounter
+
+import batchensemble as be
+from batchensemble.compiling import compile_, compile_arguments
+
+
+@pytest.fixture
+def model() -> be.Ensemble:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    return be.convert(net, members=4).double().eval()
+
+
+def test_predict_and_calls_run_compiled_and_answer_the_same(model: be.Ensemble) -> None:
+    x = torch.randn(5, 6, dtype=torch.float64)
+    answer, prediction = model(x), model.predict(x)
+    counter = CompileCounter()
+    model.compile(backend=counter, fullgraph=True)
+    torch.testing.assert_close(model.predict(x).outputs, prediction.outputs)
+    assert counter.frame_count == 1
+    torch.testing.assert_close(model(x), answer)
+    assert counter.frame_count == 2
+
+
+def test_parts_of_a_compiled_prediction_are_kept(model: be.Ensemble) -> None:
+    """A CUDA graph writes its next answer where the last one lies."""
+    x, buffers = torch.randn(4, 6, dtype=torch.float64), {}
+    expected = model.predict(x).outputs
+    model.compile(backend="eager")
+    compiled = model.members
+
+    def overwriting(part: torch.Tensor) -> torch.Tensor:
+        out = compiled(part)
+        return buffers.setdefault("answer", out).copy_(out)
+
+    model.__dict__["members"] = overwriting
+    torch.testing.assert_close(model.predict(x, batch_size=2).outputs, expected)
+
+
+def test_copies_and_pickles_of_a_compiled_ensemble_are_as_they_were_before(model: be.Ensemble) -> None:
+    x = torch.randn(5, 6, dtype=torch.float64)
+    model.compile(backend="eager")
+    expected = model.predict(x).outputs
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert "members" not in other.__dict__
+        assert other._compiled_call_impl is None
+        torch.testing.assert_close(other.predict(x).outputs, expected)
+
+
+def test_options_of_a_mode_and_of_the_user_join_those_for_members() -> None:
+    arguments = compile_arguments(mode="reduce-overhead", options={"realize_reads_threshold": 9}, fullgraph=True)
+    assert arguments["options"] == {"realize_reads_threshold": 9, "triton.cudagraphs": True}
+    assert arguments["fullgraph"] is True
+    assert compile_arguments(mode="default", backend="aot_eager") == {"backend": "aot_eager", "mode": "default"}
+
+
+@pytest.mark.parametrize("members", [False, True])
+def test_only_networks_with_members_get_the_options(monkeypatch: pytest.MonkeyPatch, members: bool) -> None:
+    seen: dict[str, object] = {}
+    monkeypatch.setattr(torch, "compile", lambda function, **kwargs: seen.update(kwargs) or function)
+    layer = be.nn.Linear(2, 2, members=2) if members else nn.Linear(2, 2)
+    compile_(nn.Sequential(layer), dynamic=False)
+    assert seen == ({"dynamic": False, "options": {"realize_reads_threshold": 6}} if members else {"dynamic": False})
