@@ -102,8 +102,9 @@ class MemberwiseNorm(torch.autograd.Function):
 
 
 def _settled(values: Tensor) -> Tensor:
-    """The same values; a compiled graph has them in memory instead of making them again for every element."""
-    return torch.as_strided(values, values.shape, values.stride())
+    """The same `(members, channels)`; a compiled graph has them in memory instead of making them for every element."""
+    strides = (values.shape[1], 1)  # to ask for them in a backward pass costs all gradients their channels_last
+    return torch.as_strided(values.contiguous(), values.shape, strides)
 
 
 def _times(values: Tensor, factor: Tensor | None) -> Tensor:
