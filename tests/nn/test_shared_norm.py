@@ -113,3 +113,14 @@ def test_extracted_networks_have_the_plain_norm() -> None:
     assert type(model.extract(0).norm) is nn.BatchNorm2d
     assert isinstance(model.net.norm, nn.BatchNorm2d)
     assert set(model.net.norm.state_dict()) == set(nn.BatchNorm2d(4).state_dict())
+
+
+def test_an_evaluated_norm_is_one_scale_and_one_shift(monkeypatch: pytest.MonkeyPatch, uses: list[bool]) -> None:
+    monkeypatch.setattr(shared_norm, "SETTLE_FROM", 0)
+    model = ensemble()
+    trained(model, model)  # so that the running statistics are not those of a fresh network
+    model.eval()
+    x = torch.randn(5, 2, 5, 5, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model)(x), model(x))
+    assert uses == [True, False]  # behind a convolution, behind one with a bias; the third has no statistics

@@ -53,8 +53,8 @@ def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = 
 
 def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
     at = op.features_at % x.ndim
-    if _is_compiled_training(op, x, rows):
-        return _scale_compiled(op, x, rows, at, options)
+    if _joins_a_norm(op, x, rows):
+        return _scale_before_a_norm(op, x, rows, at, options)
     pairs = zip(_components(op.r), _components(op.s), strict=True)
     terms = [
         rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, None if term else op.bias, at=at)
@@ -63,22 +63,22 @@ def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any])
     return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)
 
 
-def _scale_compiled(op: RankOneOperation, x: Tensor, rows: Rows, at: int, options: dict[str, Any]) -> Tensor:
-    """The same, with gradients of r and s that ride on passes which are made anyway (see `shared_norm`)."""
+def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, options: dict[str, Any]) -> Tensor:
+    """The same; r's gradient rides on passes that are made anyway, and a norm may take s over (see `shared_norm`)."""
     scaled: Any = ScaledInput.apply  # torch gives it no types
-    z = op.product(scaled(x, op.r), op.weight, **options)
+    trained = torch.is_grad_enabled() and op.r.requires_grad
+    z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
     y = rows.affine(z, op.s, op.bias, at=at)
     if op.bias is None:
         made_of(y, z, op.s)
     return y
 
 
-def _is_compiled_training(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
-    """A convolution whose r and s are trained in a graph, where the compiler joins passes over activations."""
+def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
+    """A convolution in a graph, where the compiler joins passes over activations."""
     if not torch.compiler.is_compiling() or is_exporting() or x.dtype == torch.float16:
         return False
-    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2
-    return fits and torch.is_grad_enabled() and op.r.requires_grad
+    return op.features_at == 1 and rows.owner is None and op.r.ndim == 2
 
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:

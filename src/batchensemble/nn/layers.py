@@ -18,6 +18,7 @@ from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast
 from batchensemble.nn.member import FastModule, MemberModule, Pick
 from batchensemble.nn.route import rows_of
+from batchensemble.nn.stacked_linear import stacked_linear
 
 
 class RankOne(FastModule, MemberModule):
@@ -122,7 +123,10 @@ class Linear(RankOne, nn.Linear):
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """`x W^T + b`, or `x_i W_i^T + b_i` for a stack of weights."""
-        return F.linear(x, weight, bias) if weight.ndim == 2 else _stacked_product(x, weight.transpose(1, 2), bias)
+        if weight.ndim == 2:
+            return F.linear(x, weight, bias)
+        y: Tensor = stacked_linear(x.flatten(1, -2), weight, bias).unflatten(1, x.shape[1:-1])
+        return y
 
 
 def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
@@ -142,22 +146,10 @@ class Conv1D(RankOne):
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """`x W + b`, or `x_i W_i + b_i` for a stack of weights."""
-        if weight.ndim == 3:
-            return _stacked_product(x, weight, bias)
-        return x @ weight if bias is None else x @ weight + bias
-
-
-def _stacked_product(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
-    """`x (members, ..., in)`, `weights (members, in, out)`, `biases (members, out)` -> `(members, ..., out)`."""
-    rows = x.flatten(1, -2)
-    if torch.compiler.is_compiling():  # each product writes its part of the whole and adds its bias on the way
-        each = zip(rows.unbind(), weights.unbind(), [None] * len(x) if biases is None else biases.unbind(), strict=True)
-        y = torch.stack([F.linear(some, own.t(), bias) for some, own, bias in each])
-    elif biases is None:
-        y = torch.bmm(rows, weights)
-    else:
-        y = torch.baddbmm(biases.unsqueeze(1), rows, weights)
-    return y.unflatten(1, x.shape[1:-1])
+        if weight.ndim == 2:
+            return x @ weight if bias is None else x @ weight + bias
+        y: Tensor = stacked_linear(x.flatten(1, -2), weight.transpose(1, 2), bias).unflatten(1, x.shape[1:-1])
+        return y
 
 
 class Convolution(RankOne):

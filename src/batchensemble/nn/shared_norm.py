@@ -1,7 +1,7 @@
-"""A batch norm that all members share, compiled for training: sums by member, so that r and s cost no passes.
+"""A batch norm that all members share, compiled: it sums by member, so that r and s cost no passes.
 
 Statistics over the batch are made of the members' statistics; values and gradients are those of torch's batch norm.
-What is won:
+In evaluation it is one scale and one shift, s included. What is won in training:
 
     grad s_i  follows from sums that the norm makes anyway, where the norm reads `y = z o s_i` of the layer before it
     grad r_i  is a sum over the same rows as the norm's own, so that the compiler makes them in one kernel
@@ -16,6 +16,8 @@ from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import current, taken_apart
 from batchensemble.nn.rows import Rows, is_exporting
 
+SETTLE_FROM = 2**24  # elements from which a kernel that settles an evaluated norm's vectors is worth its launch
+
 
 class SharedBatchNorm(Converted):
     """A plain batch norm inside an ensemble: the same tensors, the same function."""
@@ -29,6 +31,9 @@ class SharedBatchNorm(Converted):
         me._check_input_dim(input)
         z, s = taken_apart(input)
         s = input.new_ones(members, input.shape[1], dtype=_wide(input.dtype)) if s is None else s
+        if not self.training:
+            scale, shift = _affine(me.running_mean, me.running_var, s, me.weight, me.bias, me.eps)
+            return Rows(members, None).affine(z.to(scale.dtype), scale, shift, at=1).to(input.dtype)
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps)  # type: ignore[no-untyped-call]
         if me.running_mean is not None:
             _track(me, mean, var, input.numel() // input.shape[1])
@@ -37,10 +42,14 @@ class SharedBatchNorm(Converted):
     def _members(self, x: Tensor) -> int | None:
         """How many equal blocks the rows come in; `None` where torch's own norm does as well."""
         route = current()
-        if route is None or not (torch.compiler.is_compiling() and self.training) or is_exporting():
+        if route is None or not torch.compiler.is_compiling() or is_exporting():
             return None
         blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
-        return route.members if blocks and len(x) % route.members == 0 and x.numel() > x.shape[1] else None
+        if not blocks or len(x) % route.members or x.numel() <= x.shape[1]:
+            return None
+        me: Any = self
+        known = me.running_mean is not None and x.numel() >= SETTLE_FROM
+        return route.members if self.training or known else None
 
     def plain(self, pick: Pick) -> nn.Module:
         """The norm itself."""
@@ -64,9 +73,7 @@ class MemberwiseNorm(torch.autograd.Function):
         apart = means - means[:1]  # by which both moments follow from the members' at once, without cancellation
         mean = means[0] + apart.mean(0)
         var = (own_var * s.square() + apart.square()).mean(0) - apart.mean(0).square()
-        scale = _times(torch.rsqrt(var + eps), weight)
-        shift = -mean * scale if bias is None else bias - mean * scale
-        scale, shift = _settled(scale * s), _settled(shift + 0 * s)
+        scale, shift = _affine(mean, var, s, weight, bias, eps)
         y = rows.affine(x.to(mean.dtype), scale, shift, at=1)
         return y.to(x.dtype), mean, var, own_mean, own_var
 
@@ -96,9 +103,18 @@ class MemberwiseNorm(torch.autograd.Function):
         of_grad, of_x = _settled(outer * s), _settled(-slope * steep * outer * s)
         constant = _settled((slope * (steep * own_mean - offset) - level) * outer * s)
         grad_x = rows.affine(wide, of_grad, constant, at=1) + rows.affine(x.to(mean.dtype), of_x, at=1)
-        grad_weight = None if weight is None else grad_weight.to(weight.dtype)
-        grad_bias = grad_bias if ctx.needs_input_grad[3] else None
-        return grad_x.to(x.dtype), grad_s.to(s.dtype), grad_weight, grad_bias, None
+        of_weight = None if weight is None else grad_weight.to(weight.dtype)
+        of_bias = grad_bias if ctx.needs_input_grad[3] else None
+        return grad_x.to(x.dtype), grad_s.to(s.dtype), of_weight, of_bias, None
+
+
+def _affine(
+    mean: Tensor, var: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor]:
+    """Scale and shift `(members, channels)` by which x becomes the norm of `x o s_i`."""
+    scale = _times(torch.rsqrt(var.to(_wide(var.dtype)) + eps), weight)
+    shift = -mean * scale if bias is None else bias - mean * scale
+    return _settled(scale * s), _settled(shift + 0 * s)
 
 
 def _settled(values: Tensor) -> Tensor:
