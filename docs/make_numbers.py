@@ -26,6 +26,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         bandits.bandits_paired,
         bandits.bandits_rewards,
         lifelong.lifelong_cifar100,
+        lifelong.lifelong_options,
         lifelong.lifelong_cost,
         lifelong.lifelong_growth,
         translation.translation,

@@ -11,6 +11,7 @@ from drawn.records import body, evidence_of, only, where
 
 OPERATIONS = Quantity("relative_operations", "operations, vanilla = 1", digits=2)
 MEMORY = Quantity("relative_parameters", "parameters, vanilla = 1", digits=2)
+COMPUTE = Quantity("operations", "training compute", "TFLOP", 1e-12)
 KEPT = Quantity("numbers_kept", "numbers kept", "millions", 1e-6, 2)
 PEAK = Quantity("peak_memory", "memory while training", "GiB", 2.0**-30, 2)
 MANY = (1, 10, 100, 1000)
@@ -30,6 +31,12 @@ def lifelong_cifar100() -> str:
     first, *rest = (100 * accuracy for accuracy in ours.metrics["task_accuracy"])
     tasks = f"BatchEnsemble's first task: {first:.1f} %; the mean of the {len(rest)} others: {mean(rest):.1f} %."
     return f"{table}\n\nPNN has {over} of BatchEnsemble. {tasks}"
+
+
+def lifelong_options() -> str:
+    """The learner's options on Split-CIFAR100; seconds are left out here, too."""
+    evidence = evidence_of("lifelong-options", "small")
+    return body(evidence, comparison("average_accuracy", "train_accuracy", COMPUTE, KEPT))
 
 
 def lifelong_cost() -> str:

@@ -65,9 +65,10 @@ class Rows:
             return x
         return x.flatten(self.axis, self.axis + 1)
 
-    def sums(self, x: Tensor) -> Tensor:
-        """`x (members * n, channels, ...) -> (members, channels)`: sums over every member's block of rows."""
-        return self.split(x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x).sum(1)
+    def sums(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Each `(members * n, channels, ...) -> (members, channels)`: sums over every member's block of rows."""
+        by_row = [x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x for x in tensors]
+        return self.split(torch.stack(by_row, 1)).sum(1).unbind(1)  # stacked, for one kernel instead of several
 
     def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
         """Each member that has rows among `count`, with its rows: for work that only goes member by member."""

@@ -32,5 +32,5 @@ class ScaledInput(torch.autograd.Function):
         r, y = ctx.saved_tensors
         rows, r = Rows(len(r), None), torch.where(r == 0, TINY, r)
         wide = torch.promote_types(y.dtype, torch.float32)
-        total = rows.sums(grad.to(wide) * y.to(wide))
+        (total,) = rows.sums(grad.to(wide) * y.to(wide))
         return rows.affine(grad, r, at=1), (total / r.to(wide)).to(r.dtype)

@@ -90,7 +90,7 @@ class MemberwiseNorm(torch.autograd.Function):
         x, s, weight, mean, var, own_mean, own_var = ctx.saved_tensors
         rows, wide = Rows(len(s), None), grad.to(mean.dtype)
         centred = rows.affine(x.to(mean.dtype), shift=-own_mean, at=1)
-        sums, with_centred = rows.sums(wide), rows.sums(wide * centred)  # (members, channels)
+        sums, with_centred = rows.sums(wide, wide * centred)  # (members, channels)
         each, inverse = grad.numel() // own_mean.numel(), torch.rsqrt(var + ctx.eps)
         offset = (own_mean * s - mean) * inverse  # of each member's mean among the normalised values
         steep = inverse * s  # normalised = steep * centred + offset

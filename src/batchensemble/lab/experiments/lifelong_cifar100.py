@@ -77,7 +77,7 @@ LIFELONG_OPTIONS = Experiment(
     study=LIFELONG,
     scales=grids(SCALES, BATCH, FROM_FIRST, FROM_SIMILAR, FROZEN_NORM, OWN_NORM, RANK_4, LATERALS, seeds={"paper": 5}),
     show=(
-        comparison("average_accuracy", "train_accuracy", "training_seconds", "parameters"),
+        comparison("average_accuracy", "train_accuracy", COMPUTE, "parameters"),
         bars("average_accuracy", "train_accuracy", title="Options of the learner"),
         higher(
             "average_accuracy",
