@@ -15,7 +15,7 @@ from batchensemble.lab.studies.speed.ways import OURS
 
 @pytest.fixture
 def bench(monkeypatch, tmp_path):
-    monkeypatch.setattr(timing, "milliseconds", lambda work, device, repeats: 2.0)
+    monkeypatch.setattr(timing, "_on_cpu", lambda work: 2.0)
     monkeypatch.setattr(cli, "console", cli.Console(width=200))
     monkeypatch.chdir(tmp_path)
     quick = ["bench", "--quick", "--network", "mlp", "--device", "cpu"]

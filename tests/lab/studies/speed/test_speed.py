@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +29,7 @@ SMALL = Network("small", lambda: nn.Sequential(nn.Flatten(), nn.Linear(3, 4), nn
 
 
 def test_every_case_has_every_way_over_every_denominator(monkeypatch):
-    monkeypatch.setattr(timing, "milliseconds", lambda work, device, repeats: float(repeats))
+    monkeypatch.setattr(timing, "_on_cpu", lambda work: 7.0)
     settings = Settings("resnet14", 2, (1, 3), (4,), ((2, 3, 5),), (4, 3), repeats=7)
     record = SPEED.run(Run("speed", settings, "smoke"), Context(device="cpu"))
     found = [(row["case"], row["way"], row["denominator"]) for row in record.metrics["rows"]]
@@ -48,8 +49,8 @@ def test_every_case_has_every_way_over_every_denominator(monkeypatch):
 
 
 def test_a_ratio_is_ours_over_theirs(monkeypatch):
-    given = iter([Measure(2.0, 50.0, "a"), *(Measure(ms, 2 * ms, "b") for ms in (3.0, 8.0, 9.0, 9.0, 9.0))])
-    monkeypatch.setattr(timing, "measure", lambda *_: next(given))
+    given = [Measure(2.0, 50.0, "a"), *(Measure(ms, 2 * ms, "b") for ms in (3.0, 8.0, 9.0, 9.0, 9.0))]
+    monkeypatch.setattr(timing, "measure", lambda makes, *_: dict(zip(makes, given, strict=False)))
     settings = Settings("resnet14", 2, (), (4,), (), (1, 1), only=("training",))
     ours, naive, *_ = SPEED.run(Run("speed", settings, "smoke"), Context(device="cpu")).metrics["rows"]
     assert (ours["ratio"], ours["memory_ratio"], ours["how"], ours["denominator_how"]) == (1.5, 0.12, "b", "a")
@@ -57,12 +58,8 @@ def test_a_ratio_is_ours_over_theirs(monkeypatch):
 
 
 def test_what_does_not_fit_is_said_and_the_rest_is_measured(monkeypatch):
-    calls = itertools.count()
-
-    def measured(*_):
-        if next(calls) == 2:  # after the denominator and ours
-            raise torch.OutOfMemoryError("full")
-        return Measure(1.0, None, "eager")
+    def measured(makes, *_):
+        return {name: None if name == "naive, one by one" else Measure(1.0, None, "eager") for name in makes}
 
     monkeypatch.setattr(timing, "measure", measured)
     settings = Settings("resnet14", 2, (), (4,), (), (1, 1), only=("training",))
@@ -147,7 +144,7 @@ def test_what_cannot_be_compiled_runs_as_it_is_written():
 
         return work
 
-    assert measure(make, CPU, 1, compiled=True).how == "eager"
+    assert measure({"it": make}, CPU, 1, compiled=True)["it"].how == "eager"
 
 
 def test_an_error_of_the_work_itself_is_not_hidden():
@@ -155,13 +152,26 @@ def test_an_error_of_the_work_itself_is_not_hidden():
         raise RuntimeError("wrong shape")
 
     with pytest.raises(RuntimeError, match="wrong shape"):
-        measure(make, CPU, 1, compiled=True)
+        measure({"it": make}, CPU, 1, compiled=True)
 
 
-def test_the_median_of_warm_calls(monkeypatch):
-    clock = iter([0, 900, 0, 900, 0, 900, 0, 0.001, 0, 0.1, 0, 0.002])  # begin and end of each call: three to get warm
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clock))
-    assert timing.milliseconds(lambda: None, CPU, 3) == pytest.approx(2)
+def test_the_median_of_warm_calls_taken_in_turns(monkeypatch):
+    """Three calls to get warm, three rounds that do not count, three that do; the slow one takes ten times as long."""
+    now, calls, told = [0.0], [], []
+    lasting = {
+        name: iter([900.0] * 6 + [unit, 100 * unit, 2 * unit]) for name, unit in (("fast", 1e-3), ("slow", 1e-2))
+    }
+
+    def work(name):
+        calls.append(name)
+        now[0] += next(lasting[name])
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    makes = {name: lambda compiled, name=name: partial(work, name) for name in lasting}
+    found = measure(makes, CPU, 3, compiled=False, begin=told.append)
+    assert calls == ["fast"] * 3 + ["slow"] * 3 + ["fast", "slow"] * 6
+    assert (found["fast"].ms, found["slow"].ms) == (pytest.approx(2), pytest.approx(20))
+    assert told == ["fast", "slow"]
 
 
 def test_combining_is_what_an_ensemble_does():

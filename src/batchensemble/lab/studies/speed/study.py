@@ -1,5 +1,6 @@
 """The study: every case, every way, divided within one run."""
 
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.speed import timing
 from batchensemble.lab.studies.speed.cases import Case, Settings, cases, skipped
 from batchensemble.lab.studies.speed.networks import CLASSES, NETWORKS
-from batchensemble.lab.studies.speed.timing import Make, Measure
+from batchensemble.lab.studies.speed.timing import Measure
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import start_fabric
 
@@ -45,22 +46,17 @@ def _settings(run: Run) -> Settings:
 def _rows(
     case: Case, settings: Settings, device: torch.device, context: Context, missing: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Denominators first, then every way over each of them; what does not fit in memory is said to be missing."""
+    """Every way over every denominator; what does not fit in memory is said to be missing."""
     compiled = device.type == "cuda" if settings.compiled is None else settings.compiled
 
-    def measured(name: str, make: Make) -> Measure:
-        found = timing.measure(make, device, settings.repeats, compiled)
+    def begin(name: str) -> None:
         context.progress.advance(f"{case.name}: {name}")
-        return found
 
-    below = {name: measured(name, make) for name, make in case.denominators.items()}
-    for way, make in case.ways.items():
-        try:
-            ours = measured(way, make)
-        except torch.OutOfMemoryError:
-            missing[f"{case.name}: {way}"] = "it does not fit in memory"
-            continue
-        for denominator, theirs in below.items():
+    found = timing.measure({**case.denominators, **case.ways}, device, settings.repeats, compiled, begin)
+    missing |= {f"{case.name}: {name}": "it does not fit in memory" for name, made in found.items() if made is None}
+    for way, denominator in itertools.product(case.ways, case.denominators):
+        ours, theirs = found[way], found[denominator]
+        if ours is not None and theirs is not None:
             yield _row(case.name, way, ours, denominator, theirs)
 
 

@@ -3,7 +3,8 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -22,20 +23,49 @@ class Measure(NamedTuple):
     how: str
 
 
-def measure(make: Make, device: torch.device, repeats: int, compiled: bool) -> Measure:
-    """Measures work from a clean start; what cannot be compiled runs as it is written, and `how` says so."""
+def measure(
+    makes: Mapping[str, Make], device: torch.device, repeats: int, compiled: bool, begin: Callable[[str], object] = str
+) -> dict[str, Measure | None]:
+    """Measures pieces of work that are to be compared; `None` for one that does not fit in memory.
+
+    On a GPU one after another, each from a clean start. On a CPU a call of each in turn, so that whatever else the
+    machine does meets all of them. What cannot be compiled runs as it is written, and `how` says so.
+    `begin` is called with every name as its work is made.
+    """
+    told = {name: partial(_told, begin, name, make) for name, make in makes.items()}
+    if device.type == "cpu":
+        return _in_turns(told, repeats, compiled)
+    return {name: _alone(make, device, repeats, compiled) for name, make in told.items()}
+
+
+def _told(begin: Callable[[str], object], name: str, make: Make, compiled: bool) -> Work:
+    begin(name)
+    return make(compiled)
+
+
+def _in_turns(makes: Mapping[str, Make], repeats: int, compiled: bool) -> dict[str, Measure | None]:
+    if compiled:
+        torch.compiler.reset()
+    keep_the_heap()
+    works = {name: _warm(make, compiled) for name, make in makes.items()}
+    rounds = [{name: _on_cpu(work) for name, (work, _) in works.items()} for _ in range(repeats + WARM_UP)][WARM_UP:]
+    return {name: Measure(statistics.median(turn[name] for turn in rounds), None, works[name][1]) for name in works}
+
+
+def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Measure | None:
     if compiled:
         torch.compiler.reset()
     gc.collect()  # what was measured before may hold memory in a circle of references
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-    else:
-        keep_the_heap()
-    work, how = _warm(make, compiled)
-    took = memory(work, device)
-    replay = captured(work, device) if device.type == "cuda" else None
+    torch.cuda.empty_cache()
+    try:
+        work, how = _warm(make, compiled)
+        took = memory(work, device)
+    except torch.OutOfMemoryError:
+        return None
+    replay = captured(work, device)
     words = f"{how}, as a CUDA graph" if replay else how
-    return Measure(milliseconds(replay or work, device, repeats), took, words)
+    times = [_on_gpu(replay or work) for _ in range(repeats + WARM_UP)]
+    return Measure(statistics.median(times[WARM_UP:]), took, words)
 
 
 def keep_the_heap() -> None:
@@ -46,16 +76,8 @@ def keep_the_heap() -> None:
     torch.ones(31 * 2**20, dtype=torch.uint8)
 
 
-def milliseconds(work: Work, device: torch.device, repeats: int) -> float:
-    """Median time of one call, after some that do not count."""
-    timer = _on_gpu if device.type == "cuda" else _on_cpu
-    return statistics.median([timer(work) for _ in range(repeats + WARM_UP)][WARM_UP:])
-
-
-def memory(work: Work, device: torch.device) -> float | None:
-    """The most that is allocated during one call, in MiB, weights included; only a GPU counts it."""
-    if device.type != "cuda":
-        return None
+def memory(work: Work, device: torch.device) -> float:
+    """The most that a GPU has allocated during one call, in MiB, weights included."""
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     work()
