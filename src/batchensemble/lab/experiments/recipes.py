@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from batchensemble.lab.experiments.classifiers import BASE, HUNDRED
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
@@ -38,9 +39,19 @@ METHODS: Mapping[str, Method] = {
     "normal, rank 4": replace(NORMAL, rank=4),
     "first layer only": replace(NORMAL, init="first"),
 }
+VARIANTS: Mapping[str, tuple[Method, Mapping[str, Any]]] = {
+    "single, x2": (Single(), {"width": 2}),
+    "signs, x2": (SIGNS, {"width": 2}),
+    "normal, x2": (NORMAL, {"width": 2}),
+    "single, x1": (Single(), {"width": 1}),
+    "signs, x1": (SIGNS, {"width": 1}),
+    "normal, x1": (NORMAL, {"width": 1}),
+    "normal, fp32": (NORMAL, {"precision": "fp32"}),
+}
+"""What a GPU is needed for: other widths than the paper's x4, and numbers of full length."""
 QUICK = ("single", "naive ensemble", "signs, sub-batches", "signs, rank 2", "normal, own crops, norm per member")
 SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
-    "paper": lambda base: replace(base, epochs=50, schedule="cosine", weight_decay=5e-4),
+    "paper": lambda base: replace(base, epochs=15, schedule="cosine", weight_decay=5e-4),
     "small": lambda base: replace(base, schedule="cosine", weight_decay=5e-4),
     "smoke": lambda base: replace(base, epochs=1, share=0.2),
 }
@@ -48,12 +59,16 @@ SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
 
 def _grid(scale: Scale) -> Grid:
     names = QUICK if scale == "smoke" else METHODS
-    return Grid(tuple(_row(name, METHODS[name], scale) for name in names))
+    rows = [_row(name, METHODS[name], scale) for name in names]
+    if scale == "paper":
+        rows += [_row(name, method, scale, **changes) for name, (method, changes) in VARIANTS.items()]
+    return Grid(tuple(rows))
 
 
-def _row(name: str, method: Method, scale: Scale) -> Row:
+def _row(name: str, method: Method, scale: Scale, **changes: Any) -> Row:
     base = replace(BASE[scale], data=HUNDRED[scale].lower().replace("-", ""), method=method)
-    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(SHORT[scale](base)).settings())
+    recipe = replace(SHORT[scale](base), **changes)
+    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(recipe).settings())
 
 
 RECIPES = Experiment(
