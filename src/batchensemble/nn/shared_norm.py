@@ -32,8 +32,7 @@ class SharedBatchNorm(Converted):
         z, s = taken_apart(input)
         s = input.new_ones(members, input.shape[1], dtype=_wide(input.dtype)) if s is None else s
         if not self.training:
-            scale, shift = _affine(me.running_mean, me.running_var, s, me.weight, me.bias, me.eps)
-            return Rows(members, None).affine(z.to(scale.dtype), scale, shift, at=1).to(input.dtype)
+            return _normalised(z, s, me.running_mean, me.running_var, me.weight, me.bias, me.eps)
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps)  # type: ignore[no-untyped-call]
         if me.running_mean is not None:
             _track(me, mean, var, input.numel() // input.shape[1])
@@ -73,9 +72,7 @@ class MemberwiseNorm(torch.autograd.Function):
         apart = means - means[:1]  # by which both moments follow from the members' at once, without cancellation
         mean = means[0] + apart.mean(0)
         var = (own_var * s.square() + apart.square()).mean(0) - apart.mean(0).square()
-        scale, shift = _affine(mean, var, s, weight, bias, eps)
-        y = rows.affine(x.to(mean.dtype), scale, shift, at=1)
-        return y.to(x.dtype), mean, var, own_mean, own_var
+        return _normalised(x, s, mean, var, weight, bias, eps), mean, var, own_mean, own_var
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -108,18 +105,22 @@ class MemberwiseNorm(torch.autograd.Function):
         return grad_x.to(x.dtype), grad_s.to(s.dtype), of_weight, of_bias, None
 
 
-def _affine(
-    mean: Tensor, var: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor]:
-    """Scale and shift `(members, channels)` by which x becomes the norm of `x o s_i`."""
-    scale = _times(torch.rsqrt(var.to(_wide(var.dtype)) + eps), weight)
-    shift = -mean * scale if bias is None else bias - mean * scale
-    return _settled(scale * s), _settled(shift + 0 * s)
+def _normalised(
+    x: Tensor, s: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """`x o s_i` less `mean`, over the root of `var`, times `weight`, plus `bias`: one pass over x."""
+    wide = _wide(x.dtype)
+    scale = _times(torch.rsqrt(var.to(wide) + eps), weight)
+    scale, shift = _settled(scale), _settled(-mean * scale if bias is None else bias - mean * scale)
+    along = (1, -1, *[1] * (x.ndim - 2))
+    y = Rows(len(s), None).affine(x.to(wide), s, at=1) * scale.view(along) + shift.view(along)
+    return y.to(x.dtype)
 
 
 def _settled(values: Tensor) -> Tensor:
-    """The same `(members, channels)`; a compiled graph has them in memory instead of making them for every element."""
-    strides = (values.shape[1], 1)  # to ask for them in a backward pass costs all gradients their channels_last
+    """The same values; a compiled graph has them in memory instead of making them again for every element."""
+    # To ask for their strides in a backward pass would cost all gradients their channels_last.
+    strides = (values.shape[1], 1) if values.ndim == 2 else (1,)
     return torch.as_strided(values.contiguous(), values.shape, strides)
 
 
