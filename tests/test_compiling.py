@@ -63,6 +63,23 @@ def test_options_of_a_mode_and_of_the_user_join_those_for_members() -> None:
     assert compile_arguments(mode="default", backend="aot_eager") == {"backend": "aot_eager", "mode": "default"}
 
 
+def test_options_reach_calls_and_members_alike_and_stay_the_callers(model: be.Ensemble) -> None:
+    seen: list[int] = []
+
+    def keep(guards: list[object]) -> list[bool]:
+        seen.append(len(guards))
+        return [True] * len(guards)
+
+    options = {"guard_filter_fn": keep}
+    model.compile(backend="aot_eager", options=options)
+    x = torch.randn(5, 6, dtype=torch.float64)
+    model(x)
+    assert len(seen) == 1
+    model.members(x)
+    assert len(seen) == 2
+    assert options == {"guard_filter_fn": keep}
+
+
 @pytest.mark.parametrize("members", [False, True])
 def test_only_networks_with_members_get_the_options(monkeypatch: pytest.MonkeyPatch, members: bool) -> None:
     seen: dict[str, object] = {}

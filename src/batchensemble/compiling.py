@@ -32,7 +32,7 @@ def compile_arguments(
         {'backend': 'eager'}
     """
     if others.get("backend", "inductor") != "inductor":
-        given = {"mode": mode, "options": options}
+        given = {"mode": mode, "options": None if options is None else dict(options)}  # torch takes some out
         return {**others, **{name: value for name, value in given.items() if value is not None}}
     return {**others, "options": {**MEMBERS, **_options_of(mode), **(options or {})}}
 

@@ -151,9 +151,8 @@ class Ensemble(nn.Module):
 
         `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
         """
-        chosen = compile_arguments(**kwargs)
-        super().compile(*args, **chosen)
-        self.__dict__["members"] = torch.compile(type(self).members.__get__(self), *args, **chosen)
+        super().compile(*args, **compile_arguments(**kwargs))
+        self.__dict__["members"] = torch.compile(type(self).members.__get__(self), *args, **compile_arguments(**kwargs))
 
     def _piece(self, rows: int, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
         """Members' answers `(members, n, ...)` for some of the rows."""

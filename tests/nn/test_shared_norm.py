@@ -124,3 +124,68 @@ def test_an_evaluated_norm_is_one_scale_and_one_shift(monkeypatch: pytest.Monkey
     with torch.no_grad():
         torch.testing.assert_close(compiled(model)(x), model(x))
     assert uses == [True, False]  # behind a convolution, behind one with a bias; the third has no statistics
+
+
+class Between(nn.Module):
+    """Something happens to a convolution's output before the norm reads it."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.layer, self.norm, self.change = nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4), change
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.layer(x)
+        changed = self.change(y)
+        return self.norm(y if changed is None else changed)  # type: ignore[no-any-return]
+
+
+def assign(y: Tensor) -> None:
+    y[:, 0] = 3
+
+
+CHANGES = {
+    "nothing": lambda y: y,
+    "a module in place": nn.ReLU(inplace=True),
+    "a method": lambda y: y.mul_(2),
+    "a view": lambda y: y.view(-1).relu_().view_as(y),
+    "an assignment": assign,
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_written_into_a_convolutions_output_reaches_the_norm(
+    change: str, training: bool, monkeypatch: pytest.MonkeyPatch, uses: list[bool]
+) -> None:
+    monkeypatch.setattr(shared_norm, "SETTLE_FROM", 0)
+    torch.manual_seed(0)
+    model = be.convert(Between(CHANGES[change]), MEMBERS, init="normal", combine="mean").double().train(training)
+    other = copy.deepcopy(model)
+    y, gradients, buffers = trained(model, model)
+    assert_same((y, gradients, buffers), trained(other, compiled(other)))
+    assert uses == [change == "nothing"]
+
+
+def assert_same(first: Any, second: Any) -> None:
+    torch.testing.assert_close(first, second)
+
+
+def test_no_gradient_reaches_s_of_a_convolution_without_gradients() -> None:
+    class Frozen(Between):
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                y = self.layer(x)
+            return self.norm(y)  # type: ignore[no-any-return]
+
+    model = be.convert(Frozen(None), MEMBERS, combine="mean").double().train()
+    _, gradients, _ = trained(model, compiled(model))
+    assert gradients["net.layer.s"] is None
+    assert gradients["net.norm.weight"] is not None
+
+
+@pytest.mark.parametrize("kept", ["track_running_stats", "num_batches_tracked"])
+def test_statistics_that_are_not_kept_any_more(kept: str) -> None:
+    model = be.convert(Between(CHANGES["nothing"]), MEMBERS, combine="mean").double().train()
+    setattr(model.net.norm, kept, False if kept == "track_running_stats" else None)
+    other = copy.deepcopy(model)
+    assert_same(trained(model, model), trained(other, compiled(other)))

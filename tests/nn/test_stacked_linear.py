@@ -61,3 +61,17 @@ def test_under_autocast_all_of_it_is_in_the_smaller_type() -> None:
     assert x.grad is not None
     assert x.grad.dtype == torch.float32
     torch.testing.assert_close(y, expected, rtol=0.02, atol=0.02)
+
+
+def test_autocast_leaves_float64_alone() -> None:
+    layer, x = be.nn.Linear(3, 2, members=2).double(), torch.randn(80, 3, dtype=torch.float64)
+    torch.compiler.reset()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.compile(layer, backend="aot_eager")(x).dtype == layer(x).dtype == torch.float64
+
+
+@pytest.mark.parametrize("rows", [2, 200])
+def test_a_bias_of_another_type_is_taken_in_the_inputs(rows: int) -> None:
+    layer = be.nn.Linear(8, 6, members=2).bfloat16()
+    layer.bias.data = layer.bias.data.float()
+    assert layer(torch.randn(rows, 8).bfloat16()).dtype == torch.bfloat16

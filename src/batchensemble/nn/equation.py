@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from batchensemble.nn.route import made_of
-from batchensemble.nn.rows import Rows, is_exporting
+from batchensemble.nn.rows import Rows
 from batchensemble.nn.scaled_input import ScaledInput
+from batchensemble.nn.tracing import is_exporting, is_transformed
 
 Plan = Literal["scale", "fold"]
 
@@ -70,23 +71,24 @@ def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, o
     z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
     y = rows.affine(z, op.s, op.bias, at=at)
     if op.bias is None:
-        made_of(y, z, op.s)
+        made_of(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
     return y
 
 
 def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
     """A convolution in a graph, where the compiler joins passes over activations."""
-    if not torch.compiler.is_compiling() or is_exporting() or x.dtype == torch.float16:
+    if not torch.compiler.is_compiling() or is_exporting() or x.dtype == torch.float16 or is_transformed():
         return False
     return op.features_at == 1 and rows.owner is None and op.r.ndim == 2
 
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    bias = None if op.bias is None else op.bias.to(x.dtype)
     if rows.owner is not None:
-        bias = None if op.bias is None else op.bias[rows.owner]
-        return op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), bias, **options)
+        own = None if bias is None else bias[rows.owner]
+        return op.product(x, op.fold(op.r[rows.owner], op.s[rows.owner]), own, **options)
     blocks = rows.split(x).movedim(rows.axis, 0)
-    return rows.join(op.product(blocks, op.fold(op.r, op.s), op.bias, **options).movedim(0, rows.axis))
+    return rows.join(op.product(blocks, op.fold(op.r, op.s), bias, **options).movedim(0, rows.axis))
 
 
 def _components(fast: Tensor) -> tuple[Tensor, ...]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from batchensemble.nn.rows import Rows
+from batchensemble.nn.tracing import is_as_made
 
 T = TypeVar("T")
 
@@ -81,7 +82,9 @@ def made_of(y: Tensor, z: Tensor, s: Tensor) -> None:
 def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
     """`z, s` where a layer just made `y = z o s_i`; `y, None` else."""
     scaled, _local.scaled = _local.scaled, None
-    return (scaled[1], scaled[2]) if scaled is not None and scaled[0] is y else (y, None)
+    if scaled is None or scaled[0] is not y or not is_as_made(y):
+        return y, None
+    return scaled[1], scaled[2]
 
 
 @contextmanager

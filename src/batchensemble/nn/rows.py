@@ -5,10 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-
-def is_exporting() -> bool:
-    """Whether `torch.export` is at work; `torch.compiler.is_exporting` says so of every compiled graph before 2.13."""
-    return bool(torch.compiler._is_exporting_flag)
+from batchensemble.nn.tracing import is_exporting
 
 
 @dataclass(frozen=True)

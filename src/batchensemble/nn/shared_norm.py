@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import current, taken_apart
-from batchensemble.nn.rows import Rows, is_exporting
+from batchensemble.nn.rows import Rows
+from batchensemble.nn.tracing import is_exporting, is_transformed
 
 SETTLE_FROM = 2**24  # elements from which a kernel that settles an evaluated norm's vectors is worth its launch
 
@@ -34,14 +35,14 @@ class SharedBatchNorm(Converted):
         if not self.training:
             return _normalised(z, s, me.running_mean, me.running_var, me.weight, me.bias, me.eps)
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps)  # type: ignore[no-untyped-call]
-        if me.running_mean is not None:
+        if me.running_mean is not None and me.track_running_stats:
             _track(me, mean, var, input.numel() // input.shape[1])
         return y  # type: ignore[no-any-return]
 
     def _members(self, x: Tensor) -> int | None:
         """How many equal blocks the rows come in; `None` where torch's own norm does as well."""
         route = current()
-        if route is None or not torch.compiler.is_compiling() or is_exporting():
+        if route is None or not torch.compiler.is_compiling() or is_exporting() or is_transformed():
             return None
         blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
         if not blocks or len(x) % route.members or x.numel() <= x.shape[1]:
@@ -135,8 +136,10 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 @torch.no_grad()
 def _track(norm: Any, mean: Tensor, var: Tensor, count: int) -> None:
     """Running statistics as torch keeps them."""
-    norm.num_batches_tracked.add_(1)
-    step = norm.momentum if norm.momentum is not None else 1 / norm.num_batches_tracked.to(mean.dtype)
+    step = norm.momentum or 0.0
+    if norm.num_batches_tracked is not None:
+        norm.num_batches_tracked.add_(1)
+        step = norm.momentum if norm.momentum is not None else 1 / norm.num_batches_tracked.to(mean.dtype)
     norm.running_mean.add_(step * (mean - norm.running_mean))
     norm.running_var.add_(step * (var * (count / (count - 1)) - norm.running_var))
 

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from batchensemble.nn.tracing import is_transformed
+
 MOST = 16  # members up to which each has a product of its own
 
 
@@ -16,15 +18,20 @@ def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
         >>> stacked_linear(torch.ones(2, 3, 4), torch.ones(2, 5, 4), torch.zeros(2, 5)).shape
         torch.Size([2, 3, 5])
     """
-    if torch.compiler.is_compiling() and len(x) <= MOST:
-        device = x.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+    if torch.compiler.is_compiling() and len(x) <= MOST and not is_transformed():
         biases = weights.new_zeros(weights.shape[:2]) if biases is None else biases
         apply: Any = StackedLinear.apply  # torch gives it no types
-        return apply(x.to(dtype), weights.to(dtype), biases.to(dtype))  # type: ignore[no-any-return]
+        return apply(*map(_as_autocast_has_it, (x, weights, biases)))  # type: ignore[no-any-return]
     if biases is None:
         return torch.bmm(x, weights.transpose(1, 2))
     return torch.baddbmm(biases.unsqueeze(1), x, weights.transpose(1, 2))
+
+
+def _as_autocast_has_it(x: Tensor) -> Tensor:
+    device = x.device.type
+    if not torch.is_autocast_enabled(device) or x.dtype == torch.float64:
+        return x
+    return x.to(torch.get_autocast_dtype(device))
 
 
 class StackedLinear(torch.autograd.Function):
