@@ -98,7 +98,7 @@ def test_a_folder_holds_what_was_learned_in_order(tmp_path: Path) -> None:
     assert again.tasks == ("z", "a")
     assert torch.equal(again(x, "a"), learner(x, "a"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "shared.safetensors", "task-a.safetensors", "task-z.safetensors"
+        ".lock", "shared.safetensors", "task-a.safetensors", "task-z.safetensors"
     ]  # fmt: skip
     again.learn(data(4))
     assert again.tasks[-1] == "3"
@@ -281,3 +281,36 @@ def test_a_first_task_cut_short_between_its_two_files_is_learned_again(tmp_path:
     assert again.tasks == ()
     again.learn(data(0), "a")
     assert torch.equal(again(x, "a"), before)
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from batchensemble.lifelong.storage import Folder
+with Folder(Path(sys.argv[1])).held():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RuntimeError, match="another process is learning in"):
+            learner.learn(data(0), "a")
+        holder.kill()
+    learner.learn(data(0), "a")  # the lock went with the process
+    assert Learner(net(1), head=32, folder=tmp_path).tasks == ("a",)
+
+
+def test_what_another_learner_put_into_the_folder_is_not_written_over(tmp_path: Path) -> None:
+    first, second = (Learner(net(seed), head=32, folder=tmp_path, training=QUICK) for seed in (0, 1))
+    first.learn(data(0), "a")
+    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")}
+    with pytest.raises(ValueError, match=r"not there when it was opened, task-a\.safetensors: open it"):
+        second.learn(data(1), "b")
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")} == kept
+    assert second.tasks == ()

@@ -3,6 +3,7 @@
 import copy
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -161,7 +162,11 @@ class Learner(nn.Module):
             progress: see `learn`.
         """
         parts = self._parts(tasks, classes or {})
-        training = training or self.training_settings
+        with nullcontext() if self.folder is None else self.folder.held():
+            return self._learn(parts, training or self.training_settings, progress)
+
+    def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
+        self._check_that_all_is_known()
         trainee = self._trainee(parts, training)
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
         checkpoint = self._checkpoint(parts, training)
@@ -203,6 +208,16 @@ class Learner(nn.Module):
         return tuple(
             Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
         )
+
+    def _check_that_all_is_known(self) -> None:
+        if self.folder is None:
+            return
+        unknown = self.folder.whole() - {self.folder.task(name) for name in self.tasks}
+        if unknown:
+            raise ValueError(
+                f"{self.folder.path} holds tasks that were not there when it was opened, "
+                f"{', '.join(sorted(path.name for path in unknown))}: open it with a new learner"
+            )
 
     def _trainee(self, parts: Sequence[Part], training: Training) -> Tasks:
         """The new tasks, untrained, in training mode."""

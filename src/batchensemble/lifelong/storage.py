@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor
 
 from batchensemble import files
@@ -130,8 +131,27 @@ class Folder:
 
         None count without shared weights; and those without any task are of a first one that was cut short.
         """
-        paths = self.files() - self._torn() if self.shared.exists() else ()
-        return sorted(paths, key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
+        return sorted(self.whole(), key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
+
+    def whole(self) -> set[Path]:
+        """The same, in no order and unread."""
+        return self.files() - self._torn() if self.shared.exists() else set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The folder is this process's alone, until it lets go or dies."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RuntimeError(
+                f"another process is learning in {self.path}: wait for it, or give this learner a folder of its own"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def files(self) -> set[Path]:
         """The files of all tasks."""
