@@ -151,7 +151,7 @@ class Ensemble(nn.Module):
 
         `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
         """
-        super().compile(*args, **compile_arguments(**kwargs))
+        super().compile(*args, **compile_arguments(**kwargs))  # anew below: torch takes some options out of them
         self.__dict__["members"] = torch.compile(type(self).members.__get__(self), *args, **compile_arguments(**kwargs))
 
     def _piece(self, rows: int, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:

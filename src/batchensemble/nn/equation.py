@@ -14,7 +14,7 @@ from torch import Tensor
 from batchensemble.nn.route import made_of
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.scaled_input import ScaledInput
-from batchensemble.nn.tracing import is_exporting, is_transformed
+from batchensemble.nn.tracing import is_compiled, is_exporting
 
 Plan = Literal["scale", "fold"]
 
@@ -77,9 +77,8 @@ def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, o
 
 def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
     """A convolution in a graph, where the compiler joins passes over activations."""
-    if not torch.compiler.is_compiling() or is_exporting() or x.dtype == torch.float16 or is_transformed():
-        return False
-    return op.features_at == 1 and rows.owner is None and op.r.ndim == 2
+    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2 and x.dtype != torch.float16
+    return fits and is_compiled()
 
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from batchensemble.nn.stacked_linear import stacked_linear
+
 MOST_BYTES = 2**31  # of all folded weights together; a network with more of them goes on scaling activations
 
 
 class Folded(NamedTuple):
-    """`weight (members, in, out)` is `W o s_i r_i^T`; `bias (members, 1, out)`."""
+    """`weight (members, out, in)` is `W o s_i r_i^T`, inputs first in memory; `bias (members, out)`."""
 
     weight: Tensor
     bias: Tensor | None
 
     def __call__(self, x: Tensor) -> Tensor:
         """`(members * n, ..., in)`, member-major, to `(members * n, ..., out)`: one batched product."""
-        blocks = x.reshape(len(self.weight), -1, x.shape[-1])
-        y = torch.bmm(blocks, self.weight) if self.bias is None else torch.baddbmm(self.bias, blocks, self.weight)
-        return y.view(*x.shape[:-1], y.shape[-1])
+        return stacked_linear(x.unflatten(0, (len(self.weight), -1)), self.weight, self.bias).flatten(0, 1)
 
 
 class _Local(threading.local):

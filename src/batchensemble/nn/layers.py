@@ -18,7 +18,7 @@ from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast
 from batchensemble.nn.member import FastModule, MemberModule, Pick
 from batchensemble.nn.route import rows_of
-from batchensemble.nn.stacked_linear import stacked_linear
+from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
 
 
 class RankOne(FastModule, MemberModule):
@@ -85,11 +85,10 @@ class RankOne(FastModule, MemberModule):
 
     def folded(self) -> Folded:
         """All members' weights for many passes without gradients, in the numbers that autocast would make of them."""
-        device = self.weight.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.weight.dtype
-        weight = self.fold(self.r, self.s).to(dtype)
-        bias = None if self.bias is None else self.bias.unsqueeze(1).to(dtype)
-        return Folded(weight if self.input_first else weight.transpose(1, 2).contiguous(), bias)
+        weight = as_autocast_has_it(self.fold(self.r, self.s))
+        bias = None if self.bias is None else as_autocast_has_it(self.bias)
+        inputs_first = weight if self.input_first else weight.transpose(1, 2).contiguous()
+        return Folded(inputs_first.transpose(1, 2), bias)
 
     def mean_weight(self) -> Tensor:
         """`W o mean_i(s_i r_i^T)`, without making any member's weight."""
@@ -123,10 +122,7 @@ class Linear(RankOne, nn.Linear):
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """`x W^T + b`, or `x_i W_i^T + b_i` for a stack of weights."""
-        if weight.ndim == 2:
-            return F.linear(x, weight, bias)
-        y: Tensor = stacked_linear(x.flatten(1, -2), weight, bias).unflatten(1, x.shape[1:-1])
-        return y
+        return F.linear(x, weight, bias) if weight.ndim == 2 else stacked_linear(x, weight, bias)
 
 
 def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
@@ -148,8 +144,7 @@ class Conv1D(RankOne):
         """`x W + b`, or `x_i W_i + b_i` for a stack of weights."""
         if weight.ndim == 2:
             return x @ weight if bias is None else x @ weight + bias
-        y: Tensor = stacked_linear(x.flatten(1, -2), weight.transpose(1, 2), bias).unflatten(1, x.shape[1:-1])
-        return y
+        return stacked_linear(x, weight.transpose(1, 2), bias)
 
 
 class Convolution(RankOne):

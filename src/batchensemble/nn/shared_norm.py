@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from batchensemble.nn.member import Converted, Pick, reborn
 from batchensemble.nn.route import current, taken_apart
 from batchensemble.nn.rows import Rows
-from batchensemble.nn.tracing import is_exporting, is_transformed
+from batchensemble.nn.tracing import is_compiled
 
 SETTLE_FROM = 2**24  # elements from which a kernel that settles an evaluated norm's vectors is worth its launch
 
@@ -42,7 +42,7 @@ class SharedBatchNorm(Converted):
     def _members(self, x: Tensor) -> int | None:
         """How many equal blocks the rows come in; `None` where torch's own norm does as well."""
         route = current()
-        if route is None or not torch.compiler.is_compiling() or is_exporting() or is_transformed():
+        if route is None or not is_compiled():
             return None
         blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
         if not blocks or len(x) % route.members or x.numel() <= x.shape[1]:

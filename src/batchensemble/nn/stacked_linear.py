@@ -6,28 +6,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from batchensemble.nn.tracing import is_transformed
+from batchensemble.nn.tracing import is_compiled
 
 MOST = 16  # members up to which each has a product of its own
 
 
 def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
-    """`x (members, n, in)`, `weights (members, out, in)`, `biases (members, out)` to `(members, n, out)`.
+    """`x (members, ..., in)`, `weights (members, out, in)`, `biases (members, out)` to `(members, ..., out)`.
 
     Example:
         >>> stacked_linear(torch.ones(2, 3, 4), torch.ones(2, 5, 4), torch.zeros(2, 5)).shape
         torch.Size([2, 3, 5])
     """
-    if torch.compiler.is_compiling() and len(x) <= MOST and not is_transformed():
+    y: Tensor
+    rows = x.flatten(1, -2)
+    if is_compiled() and len(x) <= MOST:
         biases = weights.new_zeros(weights.shape[:2]) if biases is None else biases
-        apply: Any = StackedLinear.apply  # torch gives it no types
-        return apply(*map(_as_autocast_has_it, (x, weights, biases)))  # type: ignore[no-any-return]
-    if biases is None:
-        return torch.bmm(x, weights.transpose(1, 2))
-    return torch.baddbmm(biases.unsqueeze(1), x, weights.transpose(1, 2))
+        y = StackedLinear.apply(*map(as_autocast_has_it, (rows, weights, biases)))  # type: ignore[no-untyped-call]
+    elif biases is None:
+        y = torch.bmm(rows, weights.transpose(1, 2))
+    else:
+        y = torch.baddbmm(biases.unsqueeze(1), rows, weights.transpose(1, 2))
+    return y.unflatten(1, x.shape[1:-1])  # type: ignore[no-any-return]
 
 
-def _as_autocast_has_it(x: Tensor) -> Tensor:
+def as_autocast_has_it(x: Tensor) -> Tensor:
+    """The tensor in the type that autocast, where it is on, would give a product's operand."""
     device = x.device.type
     if not torch.is_autocast_enabled(device) or x.dtype == torch.float64:
         return x

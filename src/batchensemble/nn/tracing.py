@@ -23,6 +23,11 @@ def is_transformed() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
+def is_compiled() -> bool:
+    """Whether `torch.compile` makes a graph of the layers as they are: for no export, under no transform."""
+    return torch.compiler.is_compiling() and not is_exporting() and not is_transformed()
+
+
 def is_as_made(y: Tensor) -> bool:
     """Whether nothing was written into y, in the graph that is being made, since an operation made it.
 
