@@ -77,6 +77,7 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "counting", "--seeds", "-1"), 2, "expected numbers as 0,1,2; got '-1'"),
         (("run", "counting", "--scale", "huge"), 2, "huge"),
         (("run", "counting", "--scale", "paper"), 1, "counting has the scales smoke; got 'paper'"),
+        (("run", "all", "--scale", "paper"), 2, "no experiment has the scale paper"),
         (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far; up"),
         (("run", "failing"), 1, "the disk is full"),
         (("report", "--results", "nowhere"), 1, "there is no folder nowhere"),
@@ -117,7 +118,7 @@ def test_names_in_brackets_are_shown_as_they_are(run, tmp_path):
 
 
 def test_ids_are_whole_on_a_narrow_terminal(run, monkeypatch):
-    monkeypatch.setattr(cli, "console", Console(width=30))
+    monkeypatch.setattr(cli, "console", Console(width=38))
     assert "counting" in run("list").output
 
 

@@ -42,7 +42,9 @@ console = Console()
 WIDEST = 1000  # columns of characters that no table needs
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
-ScaleOption = Annotated[Scale, typer.Option(help="Seconds on a CPU, minutes, or the published setting.")]
+ScaleOption = Annotated[
+    Scale, typer.Option(help="Seconds on a CPU; minutes; the published setting with a fifth of the epochs; in full.")
+]
 DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets; by default a cache.")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of the records.")]
 WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
@@ -90,7 +92,8 @@ def run(
     wait: WaitOption = False,
 ) -> None:
     """Run experiments: what is recorded is not run again, what was interrupted goes on."""
-    experiments = _experiments(ids) if until_perplexity is None else _until(_experiments(ids), until_perplexity)
+    asked = _experiments(ids, scale)
+    experiments = asked if until_perplexity is None else _until(asked, until_perplexity)
     chosen = _seeds(seeds)
     context, store = Context(_existing(data), work, device, devices), Store(results)
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
@@ -303,9 +306,13 @@ def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
     return f"{sum(store.has(case.run) for case in cases)}/{len(cases)}"
 
 
-def _experiments(ids: Sequence[str]) -> list[Experiment]:
+def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
+    """The experiments of these ids; of all those that have the scale."""
     if "all" in ids:
-        return list(EXPERIMENTS.values())
+        there = [experiment for experiment in EXPERIMENTS.values() if scale in experiment.scales]
+        if not there:
+            raise typer.BadParameter(f"no experiment has the scale {scale}.", param_hint="--scale")
+        return there
     for name in ids:
         if name not in EXPERIMENTS:
             near = difflib.get_close_matches(name, EXPERIMENTS, 1)

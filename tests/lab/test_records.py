@@ -40,7 +40,7 @@ def test_the_name_does_not_depend_on_the_process():
 
 
 def test_unknown_scale():
-    with pytest.raises(ValueError, match="smoke, small, paper; got 'large'"):
+    with pytest.raises(ValueError, match="smoke, small, short, paper; got 'large'"):
         Run("classification", {}, "large")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from batchensemble.lab.provenance import Provenance
 
-Scale = Literal["smoke", "small", "paper"]
+Scale = Literal["smoke", "small", "short", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
@@ -26,7 +26,7 @@ class Run:
     Args:
         study: the kind of work, a study's name.
         settings: what the study needs to know; a dataclass or a mapping, kept as plain JSON.
-        scale: `smoke`, `small` or `paper`; part of the identity, so that no small run passes for the paper's.
+        scale: `smoke`, `small`, `short` or `paper`; part of the identity, so that no small run passes for the paper's.
         seed: of every random choice in it.
 
     Example:

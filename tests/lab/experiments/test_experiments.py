@@ -1,9 +1,11 @@
 """Experiments are values: complete, consistent, and shared run by run."""
 
+from dataclasses import replace
+
 import pytest
 
 from batchensemble.lab.experiments import EXPERIMENTS
-from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, SINGLE, recipe
+from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, RECIPES, SINGLE, recipe
 from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Naive
@@ -52,6 +54,13 @@ def test_the_papers_recipes():
     assert (single.schedule, single.weight_decay, single.data) == ("paper", 1e-4, "cifar100")
     assert (batch.epochs, batch.method) == (375, BatchEnsemble(4))
     assert (naive.epochs, naive.method) == (250, Naive(4))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_short_is_the_papers_but_for_a_fifth_of_the_epochs(name):
+    short, full = recipe(name, "short", "CIFAR-10"), recipe(name, "paper", "CIFAR-10")
+    assert replace(short, epochs=full.epochs) == full
+    assert full.epochs == 5 * short.epochs
 
 
 def test_published_numbers_stand_beside_runs_of_the_paper_scale():

@@ -12,13 +12,15 @@ from batchensemble.lab.studies.recipe import Recipe
 
 BASE: Mapping[Scale, Recipe] = {
     "paper": Recipe(),
+    "short": Recipe(epochs=Recipe.epochs // 5),
     "small": Recipe(depth=14, width=1, share=0.1, epochs=8, batch=64, precision="fp32"),
     "smoke": Recipe(data="procedural10", depth=14, width=1, epochs=2, batch=8, precision="fp32"),
 }
-"""A single network on ten classes: the paper's ResNet-32x4, and what a CPU trains in minutes and in seconds."""
+"""A single network on ten classes: the paper's ResNet-32x4, the same in an hour of one GPU for a whole table, and what
+a CPU trains in minutes and in seconds."""
 
-TEN: Mapping[Scale, str] = {"paper": "CIFAR-10", "small": "CIFAR-10", "smoke": "Procedural-10"}
-HUNDRED: Mapping[Scale, str] = {"paper": "CIFAR-100", "small": "CIFAR-100", "smoke": "Procedural-100"}
+TEN: Mapping[Scale, str] = {**dict.fromkeys(SCALES, "CIFAR-10"), "smoke": "Procedural-10"}
+HUNDRED: Mapping[Scale, str] = {**dict.fromkeys(SCALES, "CIFAR-100"), "smoke": "Procedural-100"}
 
 SINGLE = "Single"
 DROPOUT = "MC-dropout"

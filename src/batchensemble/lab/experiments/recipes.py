@@ -7,7 +7,7 @@ from typing import Any
 from batchensemble.lab.experiments.classifiers import BASE, HUNDRED
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
-from batchensemble.lab.records import SCALES, Scale
+from batchensemble.lab.records import Scale
 from batchensemble.lab.report.views import comparison
 from batchensemble.lab.report.views import recipes as picture
 from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
@@ -76,7 +76,7 @@ RECIPES = Experiment(
     item="Not in the paper: recipes of BatchEnsemble, members' accuracy against disagreement",
     claim="Members as strong as single networks that disagree as independent ones do would equal the naive ensemble.",
     study=CLASSIFICATION,
-    scales={scale: _grid(scale) for scale in SCALES},
+    scales={scale: _grid(scale) for scale in SHORT},
     show=(
         picture(),
         comparison(

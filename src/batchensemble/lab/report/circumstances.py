@@ -8,12 +8,13 @@ from batchensemble.lab.report.evidence import Evidence
 
 SCALE_MEANING: Mapping[Scale, str] = {
     "paper": "the published setting",
+    "short": "the published networks, data and methods with a fifth of the epochs",
     "small": "smaller or shorter than the paper's setting: not comparable with its numbers one to one",
     "smoke": "tiny networks on synthetic or embedded data, seconds of training: it shows that everything runs, "
     "and says nothing about the paper",
 }
 ABSENT = "not installed"  # as records say it of a package that ran from its source
-SCALE_ORDER: tuple[Scale, ...] = ("paper", "small", "smoke")
+SCALE_ORDER: tuple[Scale, ...] = ("paper", "short", "small", "smoke")
 
 
 def circumstances(evidence: Evidence) -> str:
