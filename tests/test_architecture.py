@@ -17,12 +17,14 @@ LIBRARY: dict[str, set[str]] = {
     "nn": set(),
     "metrics": set(),
     "prediction": set(),
-    "files": {"nn"},
+    "disk": set(),
+    "files": {"nn", "disk"},
     "compiling": {"nn"},
     "ensemble": {"nn", "prediction", "files", "compiling"},
 }
 BESIDE_THE_ENSEMBLE = {"ensemble", "metrics", *LIBRARY["ensemble"]}
-LIBRARY |= dict.fromkeys(("optim", "diagnose", "generate", "export"), BESIDE_THE_ENSEMBLE)
+LIBRARY |= dict.fromkeys(("optim", "diagnose", "generate"), BESIDE_THE_ENSEMBLE)
+LIBRARY["export"] = {"disk", *BESIDE_THE_ENSEMBLE}
 LIBRARY |= {room: set(LIBRARY) for room in ("lifelong", "bandits")}
 PLAIN_LAB = {"lab.data", "lab.models", "lab.records"}
 LAB: dict[str, set[str]] = {
@@ -34,8 +36,8 @@ LAB: dict[str, set[str]] = {
     "lab.experiments": {"lab.studies", "lab.methods", "lab.report", "lab.records"},
 }
 FRONT_DOOR = "batchensemble"
-FOUNDATION = {FRONT_DOOR, "lab.files", *LIBRARY}  # what every room of the laboratory may stand on
-ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()} | {"lab.files": set()}
+FOUNDATION = {FRONT_DOOR, *LIBRARY}  # what every room of the laboratory may stand on
+ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()}
 ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
 # Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
 ONE_ROOM = {"convert": "ensemble", "axis": "ensemble", "summary": "diagnose", "verify": "diagnose"}
@@ -108,6 +110,12 @@ def test_no_two_files_import_each_other() -> None:
         parents = {name.rpartition(".")[0] for name in imported(path)}
         graph[module] = (parents | set(imported(path))) & modules.keys()
     assert len(list(TopologicalSorter(graph).static_order())) == len(modules)  # a circle raises CycleError
+
+
+def test_one_room_replaces_and_locks_files() -> None:
+    """How a file is replaced whole, and how a process keeps others away, is written once."""
+    words = ("fcntl", "msvcrt", "filelock", "mkstemp", "os.replace", "beside.replace", '.part"')
+    assert [path for path in FILES if any(word in path.read_text() for word in words)] == [PACKAGE / "disk.py"]
 
 
 def test_the_front_door_opens_no_laboratory() -> None:

@@ -8,8 +8,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from batchensemble import cli
+from batchensemble.disk import locked
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment, Grid, Row
-from batchensemble.lab.files import locked
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.report.views import comparison

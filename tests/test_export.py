@@ -1,3 +1,7 @@
+import os
+import threading
+from pathlib import Path
+
 import onnxruntime
 import pytest
 import torch
@@ -62,6 +66,23 @@ def test_onnx_answers_batches_of_any_size(options, tmp_path) -> None:
         found = session.run(None, {"images": x.numpy()})
         for ours, wanted in zip(found, expected(model, x), strict=True):
             torch.testing.assert_close(torch.from_numpy(ours), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_folder_that_is_not_there_is_refused_before_the_export(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(torch.onnx, "export", None)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing to write ensemble\.onnx into"):
+        be.export_onnx(ensemble(), torch.randn(4, 3, 6, 6), path=tmp_path / "missing" / "ensemble.onnx")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_a_full_disk_says_so_and_the_old_file_stays(tmp_path) -> None:
+    path = tmp_path / "ensemble.onnx"
+    path.write_text("old")
+    (tmp_path / f".ensemble.onnx.{os.getpid()}.{threading.get_ident()}.part").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"the disk is full; .*ensemble\.onnx is as it was before"):
+        be.export_onnx(ensemble(), torch.randn(4, 3, 6, 6), path=path)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("ensemble.onnx", "old")]
 
 
 def test_what_has_no_common_answer_is_not_exported() -> None:

@@ -18,10 +18,10 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 
+from batchensemble.disk import Busy
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.experiments.translators import until
-from batchensemble.lab.files import Busy
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
 from batchensemble.lab.report.table import Line

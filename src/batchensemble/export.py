@@ -1,6 +1,5 @@
 """One graph for serving: the ensemble's answer, its members, and its uncertainty, for a batch of any size."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.axis import Field
+from batchensemble.disk import check_folder, written_whole
 from batchensemble.ensemble import Ensemble
 from batchensemble.prediction import Prediction
 
@@ -82,10 +82,14 @@ def export_onnx(
 
     Returns:
         The names of the graph's outputs, in order.
+
+    Raises:
+        FileNotFoundError: there is no folder to write into.
+        OSError: the disk is full or cannot be written to.
     """
     path = Path(path)
+    check_folder(path)
     names = list(input_names or model.edge.names[: len(inputs)])
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     with _serving(model) as served:
         program = torch.onnx.export(
             served,
@@ -97,11 +101,8 @@ def export_onnx(
             verbose=False,
             **options,
         )
-    try:
+    with written_whole(path) as beside:
         program.save(beside)  # type: ignore[union-attr]
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
     return served.names
 
 

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from batchensemble.disk import check_folder, written_whole
 from batchensemble.nn.member import MemberModule
 
 FORMAT = 1
@@ -27,25 +26,23 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
         kind: "ensemble" or "member".
         tensors: what to keep; NaN in any of them is refused.
         header: what belongs to them, as JSON values.
+
+    Raises:
+        FileNotFoundError: there is no folder to write into.
+        ValueError: a tensor holds NaN.
+        OSError: the disk is full or cannot be written to.
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+    check_folder(path)
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
     metadata = {_KEY: json.dumps({"format": FORMAT, "kind": kind, **header})}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
+    with written_whole(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read
         save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, beside, metadata)
         beside.chmod(mode)
-        beside.replace(path)
-    except SafetensorError as error:  # a full disk, as a rule
-        raise OSError(f"{path} could not be written: {error}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:

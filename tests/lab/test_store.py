@@ -1,6 +1,5 @@
 """The folder of records: whole files, one process at a time, damage is named."""
 
-import errno
 import json
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from batchensemble.lab.files import Busy, locked, written_whole
+from batchensemble.disk import Busy
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import CorruptRecord, Store
@@ -110,30 +109,12 @@ def test_damaged_arrays_are_named(store, damage):
         store.get(RUN).arrays["logits"]
 
 
-def test_a_failed_write_leaves_the_former_file(tmp_path):
-    path = tmp_path / "checkpoint"
-    path.write_text("whole")
-    with pytest.raises(TypeError), written_whole(path) as beside, beside.open("wb") as file:
-        file.writelines([b"ha", None])
-    assert path.read_text() == "whole"
-    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]
-
-
-def test_a_full_disk_says_so(tmp_path):
-    path = tmp_path / "checkpoint"
-    path.write_text("whole")
-    with pytest.raises(OSError, match="disk is full") as failure, written_whole(path):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    assert failure.value.errno == errno.ENOSPC
-    assert path.read_text() == "whole"
-
-
 def holder(path):
     """A process that holds the lock of `path` until it is killed."""
     code = f"""
         import time
         from pathlib import Path
-        from batchensemble.lab.files import locked
+        from batchensemble.disk import locked
         with locked(Path({str(path)!r})):
             print("held", flush=True)
             time.sleep(60)
@@ -151,10 +132,3 @@ def test_two_processes_never_do_the_same_run(store):
     began = time.monotonic()
     assert store.obtain(RUN, record, wait=True).metrics == {"sum": 6}
     assert time.monotonic() - began < 5
-
-
-def test_a_lock_is_given_back(tmp_path):
-    with locked(tmp_path / "run"):
-        pass
-    with locked(tmp_path / "run"):
-        pass

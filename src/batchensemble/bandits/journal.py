@@ -11,10 +11,7 @@ from typing import BinaryIO
 import safetensors.torch
 from torch import Tensor
 
-try:
-    import fcntl
-except ImportError:  # not on Windows, where nobody keeps a second process away
-    fcntl = None  # type: ignore[assignment]
+from batchensemble.disk import sync_folder, take
 
 Event = dict[str, Tensor]
 """Tensors by name, as one safetensors block."""
@@ -47,7 +44,11 @@ class Journal:
         is_new = not path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
         self._closing = weakref.finalize(self, os.close, self._file)  # a journal that nobody holds lets its file go
-        self._hold()
+        try:
+            take(self._file, f"another process, or another sampler of this one, writes to {path}")
+        except BaseException:
+            self.close()
+            raise
         if is_new:
             sync_folder(path.parent)
         self._end = sum(_HEAD.size + len(block) for block in self._blocks())  # of the last whole event
@@ -98,15 +99,6 @@ class Journal:
         """Lets the file go."""
         self._closing()
 
-    def _hold(self) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise RuntimeError(f"another process, or another sampler of this one, writes to {self.path}") from None
-
 
 def _only_zeros(file: BinaryIO) -> bool:
     return not any(any(part) for part in iter(lambda: file.read(1 << 16), b""))
@@ -116,14 +108,3 @@ def _write_all(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Brings the names in a folder to the disk."""
-    if os.name == "nt":  # where a folder cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

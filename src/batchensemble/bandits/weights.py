@@ -1,13 +1,12 @@
 """Weights in a folder: a file after every training, and the one before until the new one is safe."""
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 from torch import Tensor
 
 from batchensemble import files
-from batchensemble.bandits.journal import sync_folder
+from batchensemble.disk import sync_folder
 
 _PATTERN = "weights-*.safetensors"
 
@@ -32,8 +31,6 @@ def write_weights(folder: Path, tensors: dict[str, Tensor], trainings: int, obse
     """Writes the weights after a training; older ones go when these are on the disk."""
     path = folder / f"weights-{trainings:09d}.safetensors"
     files.write(path, "weights", tensors, {"trainings": trainings, "observed": observed})
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
     sync_folder(folder)
     for other in folder.glob(_PATTERN):
         if other != path:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchensemble.lab.files import locked, written_whole
+from batchensemble.disk import locked, written_whole
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import SCALES, Record, Run
 

@@ -2,17 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from batchensemble import files
+from batchensemble.disk import held
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, members_of, twin
@@ -137,21 +137,13 @@ class Folder:
         """The same, in no order and unread."""
         return self.files() - self._torn() if self.shared.exists() else set()
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """The folder is this process's alone, until it lets go or dies."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RuntimeError(
-                f"another process is learning in {self.path}: wait for it, or give this learner a folder of its own"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
+    def held(self) -> AbstractContextManager[None]:
+        """The folder is this process's alone, until it lets go or dies.
+
+        Its lock lies inside, since the folder around it may be somebody else's.
+        """
+        advice = "wait for it, or give this learner a folder of its own"
+        return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
 
     def files(self) -> set[Path]:
         """The files of all tasks."""

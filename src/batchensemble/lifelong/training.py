@@ -1,7 +1,6 @@
 """A short training loop on plain torch: seeded by epoch, saved by epoch, resumed where it was killed."""
 
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble.disk import written_whole
 from batchensemble.lifelong.data import Batch, Pool, batches, seed_of, steps_of
 
 Groups = list[dict[str, Any]]
@@ -120,16 +120,8 @@ class Checkpoint:
 
     def save(self, state: dict[str, Any]) -> None:
         """Replaces the file; a process killed at any moment leaves the former one or the new one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        try:
-            with beside.open("wb") as file:
-                torch.save({"identity": dict(self.identity), **state}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.path)
-        finally:
-            beside.unlink(missing_ok=True)
+        with written_whole(self.path) as beside, beside.open("wb") as file:
+            torch.save({"identity": dict(self.identity), **state}, file)
 
     def load(self) -> dict[str, Any] | None:
         """The state, or `None` where there is none of this training; one of another training is warned of.

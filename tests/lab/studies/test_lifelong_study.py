@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from batchensemble.lab.files import Busy, locked
+from batchensemble.disk import Busy, locked
 from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method, run

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -17,7 +18,7 @@ def test_a_disk_that_fills_up_leaves_the_last_checkpoint_whole(tmp_path):
     checkpoint = Checkpoint(tmp_path / "last.pt")
     checkpoint.save({"epoch": 1})
     # the kernel itself refuses these bytes: whatever is written beside goes to a device that is always full
-    (tmp_path / f".last.pt.{os.getpid()}.part").symlink_to("/dev/full")
+    (tmp_path / f".last.pt.{os.getpid()}.{threading.get_ident()}.part").symlink_to("/dev/full")
     with pytest.raises(OSError, match=r"disk is full; .*last\.pt is as it was"):
         checkpoint.save(LARGE)
     assert checkpoint.load() == {"epoch": 1}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from batchensemble.lab.files import written_whole
+from batchensemble.disk import written_whole
 from batchensemble.lab.records import Record
 from batchensemble.lab.report.chapters import Chapter, Experiment, chapters
 from batchensemble.lab.report.figure import Drawing

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import torch
 
 from batchensemble import metrics
-from batchensemble.lab.files import locked
+from batchensemble.disk import locked
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Lesson,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from batchensemble.lab.files import locked
+from batchensemble.disk import locked
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.study import Context, Study

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from batchensemble.disk import locked
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.files import locked
 from batchensemble.lab.methods.ensembles import Part
 from batchensemble.lab.models import resnet
 from batchensemble.lab.records import content_key

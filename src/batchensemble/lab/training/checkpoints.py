@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from batchensemble.lab.files import written_whole
+from batchensemble.disk import written_whole
 
 
 class CorruptCheckpoint(ValueError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from batchensemble.lab.files import written_whole
+from batchensemble.disk import written_whole
 
 
 class Journal:

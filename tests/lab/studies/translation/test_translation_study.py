@@ -9,9 +9,9 @@ import torch
 from typer.testing import CliRunner
 
 from batchensemble.cli import app
+from batchensemble.disk import Busy, locked
 from batchensemble.lab.data.text import ToyLanguage
 from batchensemble.lab.experiments.translators import TOY
-from batchensemble.lab.files import Busy, locked
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.perform import perform

@@ -5,16 +5,13 @@ here also has `origin.json`, which says from what and how it was made; the publi
 """
 
 import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
+
+from batchensemble.disk import written_whole
 
 from ..image_set import ImageSet
 from .registry import CORRUPTIONS, SEVERITIES
@@ -54,8 +51,8 @@ def read_origin(folder: str | Path) -> Origin | None:
 
 def write_origin(folder: Path, origin: Origin) -> None:
     """Write `origin.json`."""
-    with written(folder / ORIGIN) as file:
-        file.write(json.dumps(asdict(origin), indent=2).encode())
+    with written_whole(folder / ORIGIN) as beside:
+        beside.write_text(json.dumps(asdict(origin), indent=2))
 
 
 def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int = 10) -> ImageSet:
@@ -98,20 +95,3 @@ def _mapped(path: Path) -> np.ndarray:
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: damaged or truncated ({error})") from error
     return mapped
-
-
-@contextmanager
-def written(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears at `path` when the block ends, whole, or not at all."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

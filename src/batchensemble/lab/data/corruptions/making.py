@@ -12,8 +12,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from batchensemble.disk import written_whole
+
 from ..image_set import ImageSet
-from .files import Origin, read_origin, write_origin, written
+from .files import Origin, read_origin, write_origin
 from .frost import read_textures
 from .registry import CORRUPTIONS, SEVERITIES, corrupt
 
@@ -61,7 +63,7 @@ def make_cifar_c(
     work = partial(_corrupt_piece, seed=seed, frost_dir=frost_dir)
     with _pool(processes if todo else 1) as run, _bar(len(todo) * len(images), progress) as advance:
         for name in todo:
-            with written(folder / f"{name}.npy") as file:
+            with written_whole(folder / f"{name}.npy") as beside, beside.open("wb") as file:
                 shape = (len(SEVERITIES) * len(images), *images.shape[1:])
                 np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
                 for piece in run(work, _jobs(images, name)):
@@ -105,7 +107,7 @@ def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
     if found is None:
         if any(folder.glob("*.npy")):
             raise ValueError(f"{folder} holds a set without origin.json (the published one?): choose another folder")
-        with written(folder / "labels.npy") as file:
+        with written_whole(folder / "labels.npy") as beside, beside.open("wb") as file:
             np.save(file, np.tile(clean.labels.cpu().numpy().astype(np.uint8), len(SEVERITIES)))
         write_origin(folder, origin)
     elif found != origin:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from batchensemble.lab.files import written_whole
+from batchensemble.disk import written_whole
 from batchensemble.lab.records import Record, Run, Scale
 from batchensemble.lab.store import document
 from batchensemble.lab.studies.speed.cases import LIMIT, QUICK, SINGLE, Settings, cases

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from batchensemble.disk import locked, written_whole
 from batchensemble.lab.data import data_root
 from batchensemble.lab.data.text import (
     ParallelText,
@@ -19,7 +20,6 @@ from batchensemble.lab.data.text import (
 )
 from batchensemble.lab.data.text.prepared import UNFINISHED
 from batchensemble.lab.data.text.vocabulary import Kind
-from batchensemble.lab.files import locked, written_whole
 from batchensemble.lab.records import content_key
 
 Part = Literal["train", "valid", "test"]

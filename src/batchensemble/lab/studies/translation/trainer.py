@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 import batchensemble as be
+from batchensemble.disk import locked, written_whole
 from batchensemble.lab.data.text import Buckets
-from batchensemble.lab.files import locked, written_whole
 from batchensemble.lab.models.transformer import CROSS_ATTENTION, SELF_ATTENTION, SIZES, transformer
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.study import Context

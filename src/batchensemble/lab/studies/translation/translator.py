@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.disk import written_whole
 from batchensemble.lab.data.text import PAD, Vocabulary
-from batchensemble.lab.files import written_whole
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
 

@@ -1,0 +1,159 @@
+"""The disk: files are whole or not there, and a lock goes with its process, however it ends."""
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batchensemble import disk
+from batchensemble.disk import Busy, held, locked, written_whole
+
+UNIX = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "checkpoint"
+    path.write_text("whole")
+    return path
+
+
+# ---- whole or not there ----------------------------------------------------------------------------------------------
+
+
+def test_a_failed_write_leaves_the_former_file(path: Path) -> None:
+    with pytest.raises(TypeError), written_whole(path) as beside, beside.open("wb") as file:
+        file.writelines([b"ha", None])
+    assert path.read_text() == "whole"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_full_disk_says_so(path: Path) -> None:
+    with pytest.raises(OSError, match="disk is full") as failure, written_whole(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert failure.value.errno == errno.ENOSPC
+    assert path.read_text() == "whole"
+
+
+def test_what_another_file_answers_is_told_as_it_is(path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"No such file.*the source"), written_whole(path) as beside:
+        beside.write_bytes((path.parent / "the source").read_bytes())
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_who_writes_nothing_replaces_nothing(path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="as it was before"), written_whole(path):
+        pass
+    assert path.read_text() == "whole"
+
+
+def test_threads_do_not_meet(path: Path) -> None:
+    def other() -> None:
+        with written_whole(path) as beside:
+            beside.write_text("theirs")
+
+    with written_whole(path) as beside:
+        beside.write_text("mine")
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert path.read_text() == "theirs"
+    assert path.read_text() == "mine"
+
+
+# ---- one process at a time -------------------------------------------------------------------------------------------
+
+
+def holder(path: Path, then: str = "time.sleep(60)") -> subprocess.Popen[str]:
+    """A process that holds the lock of `path`."""
+    code = f"""
+        import os, time
+        from pathlib import Path
+        from batchensemble.disk import locked
+        with locked(Path({str(path)!r})):
+            print("held", flush=True)
+            {then}
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_lock_goes_with_a_killed_process(path: Path) -> None:
+    with holder(path) as process:
+        with pytest.raises(Busy, match=r"another process is working on .*checkpoint"), locked(path):
+            pass
+        process.kill()
+    with locked(path):
+        pass
+
+
+def test_who_waits_has_it_when_the_other_dies(path: Path) -> None:
+    with holder(path, then="time.sleep(1); os._exit(3)") as process:
+        began = time.monotonic()
+        with locked(path, wait=True):
+            assert process.wait() == 3
+            assert time.monotonic() - began < 30
+
+
+def test_a_lock_is_given_back(path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), locked(path):
+            raise ZeroDivisionError
+
+
+def test_who_is_busy_inside_is_named(path: Path) -> None:
+    inner = path.with_name("inner")
+    with locked(inner), pytest.raises(Busy, match=r"working on .*inner"), locked(path), locked(inner):
+        pass
+
+
+@UNIX
+def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
+    code = f"""
+        import os, signal, time
+        from pathlib import Path
+        from batchensemble.disk import locked
+        path = Path({str(path)!r})
+        with locked(path):
+            child = os.fork()
+            if not child:
+                time.sleep(60)
+                os._exit(0)
+        try:
+            with locked(path):
+                print("again")
+        finally:
+            os.kill(child, signal.SIGKILL)
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "again\n"
+
+
+def refusing(number: int) -> Callable[[int], Any]:
+    def refused(file: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refused
+
+
+def test_a_disk_without_locks_is_warned_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_lock", "_unlock"):
+        monkeypatch.setattr(disk, name, refusing(errno.ENOSYS))
+    with pytest.warns(UserWarning, match="has no locks"), locked(path):
+        pass
+
+
+def test_another_failure_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_lock", refusing(errno.EIO))
+    with pytest.raises(OSError, match="Input/output error"), held(path.with_name(".lock"), "busy"):
+        pass
