@@ -20,6 +20,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
     for block in (
         speed.speed,
         speed.speed_network,
+        speed.speed_peers,
         classification.single,
         classification.cifar_small,
         bandits.bandits,

@@ -20,7 +20,7 @@ from batchensemble.lab.studies.study import Study
 def count(run, context):
     if run.settings["to"] < 0:
         raise OSError(28, "the disk is full")
-    return Record(run, {"accuracy": run.settings["to"] / 10}, Provenance.now(), {})
+    return Record(run, {"accuracy": run.settings["to"] / 10, "training_seconds": 1.0}, Provenance.now(), {})
 
 
 STUDY = Study("counting", count)
@@ -60,6 +60,14 @@ def test_what_is_recorded_is_not_run_again(run, tmp_path):
     content["metrics"]["accuracy"] = 0.1234
     file.write_text(json.dumps(content))
     assert "12.34" in run("run", "counting").output
+
+
+def test_times_are_left_out_where_other_work_shares_the_machine(run, tmp_path):
+    run("run", "counting", "--only", "up")
+    run("run", "counting", "--only", "far", "--shared")
+    up, far = sorted(Store(tmp_path / "results").all(), key=lambda record: record.metrics["accuracy"])
+    assert up.metrics == {"accuracy": 0.3, "training_seconds": 1.0}
+    assert far.metrics == {"accuracy": 0.9}
 
 
 def test_only_some_rows_and_other_seeds(run, tmp_path):

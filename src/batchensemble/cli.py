@@ -58,6 +58,9 @@ UntilOption = Annotated[
     float | None, typer.Option(help="Stop translators at this validation perplexity, and show what they took.")
 ]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is at.")]
+SharedOption = Annotated[
+    bool, typer.Option("--shared", help="Other work shares the machine: leave times out of the records.")
+]
 
 
 @app.command("list")
@@ -90,12 +93,13 @@ def run(
     only: OnlyOption = None,
     until_perplexity: UntilOption = None,
     wait: WaitOption = False,
+    shared: SharedOption = False,
 ) -> None:
     """Run experiments: what is recorded is not run again, what was interrupted goes on."""
     asked = _experiments(ids, scale)
     experiments = asked if until_perplexity is None else _until(asked, until_perplexity)
     chosen = _seeds(seeds)
-    context, store = Context(_existing(data), work, device, devices), Store(results)
+    context, store = Context(_existing(data), work, device, devices, shared=shared), Store(results)
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
         _perform(_todo(experiments, scale, chosen, only or []), store, context, wait)
         for experiment in experiments:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -79,6 +79,17 @@ class Record:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", plain(self.metrics))
+
+    def untimed(self) -> "Record":
+        """Without its times, which say nothing where other work shared the machine.
+
+        Example:
+            >>> metrics = {"accuracy": 0.5, "training_seconds": 60.0, "tokens_per_second": 9.0}
+            >>> Record(Run("translation", {}, "smoke"), metrics, Provenance.now()).untimed().metrics
+            {'accuracy': 0.5}
+        """
+        kept = {name: value for name, value in self.metrics.items() if "second" not in name}
+        return replace(self, metrics=kept)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,18 @@ def perform(study: Study, run: Run, store: Store, context: Context, *, wait: boo
     """
     context = replace(context, wait=wait)
     if not is_one_of_several(context.devices):
-        return store.obtain(run, lambda: study.run(run, context), wait=wait)
+        return store.obtain(run, lambda: _done(study, run, context), wait=wait)
     fabric = start_fabric(context.device, context.devices)
     if not fabric.broadcast(store.has(run)):
         if fabric.is_global_zero:
             with locked(store.path(run), wait=wait):
-                store.put(study.run(run, context))
+                store.put(_done(study, run, context))
         else:
             study.run(run, context)
     fabric.barrier()
     return store.get(run)
+
+
+def _done(study: Study, run: Run, context: Context) -> Record:
+    record = study.run(run, context)
+    return record.untimed() if context.shared else record

@@ -19,6 +19,7 @@ class Context:
         devices: how many of them train together.
         progress: shows how far the work is.
         wait: for weights that another process is training, instead of raising `Busy`.
+        shared: other work shares the machine, so that records get no times.
     """
 
     data: Path | None = None
@@ -27,6 +28,7 @@ class Context:
     devices: int = 1
     progress: Progress = field(default_factory=Silent)
     wait: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True)
