@@ -62,6 +62,34 @@ def test_a_naive_ensemble_is_made_of_the_single_networks_of_others(context):
     assert naive.metrics["member_accuracy"] == pytest.approx([single.metrics["accuracy"] for single in singles])
 
 
+def test_a_naive_ensemble_is_made_of_records_where_weights_are_gone(tmp_path):
+    store, method = Store(tmp_path / "results"), Naive(2)
+    first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
+    runs = [Run("classification", Settings(DIGITS).settings(), "smoke", seed) for seed in (0, 1)]
+    naive = Run("classification", Settings(replace(DIGITS, method=method)).settings(), "smoke")
+    singles = [perform(CLASSIFICATION, run, store, first) for run in runs]
+    trained = perform(CLASSIFICATION, naive, Store(tmp_path / "others"), first)
+    made = perform(CLASSIFICATION, naive, store, second)
+    assert not (tmp_path / "second").exists(), "nothing was trained"
+    assert made.metrics["parameters"] == sum(single.metrics["parameters"] for single in singles)
+    assert made.metrics["log"] == [line for single in singles for line in single.metrics["log"]]
+    missing = {name for name in trained.metrics if name not in made.metrics}
+    assert missing == {"train_accuracy"}
+    for name in ("accuracy", "nll", "ece", "member_accuracy", "disagreement", "train_loss", "passes", "epochs"):
+        assert made.metrics[name] == pytest.approx(trained.metrics[name], abs=2e-3), name
+
+
+def test_pictures_stand_beside_a_recorded_rival(tmp_path):
+    store, recipe = Store(tmp_path / "results"), replace(FIGURES, method=BatchEnsemble(2))
+    first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
+    perform(CLASSIFICATION, Run("classification", Settings(FIGURES).settings(), "smoke"), store, first)
+    maps = Run("classification", Settings(recipe, test="pictures", against=FIGURES).settings(), "smoke")
+    beside_weights = perform(CLASSIFICATION, maps, Store(tmp_path / "others"), first)
+    beside_record = perform(CLASSIFICATION, maps, store, second)
+    assert len(trainings(second)) == 1, "the rival was not trained again"
+    np.testing.assert_allclose(beside_record.arrays["single"], beside_weights.arrays["single"], atol=2e-3)
+
+
 def test_samples_share_a_training_and_are_drawn_by_seed(context):
     recipe = replace(DIGITS, method=Dropout(rate=0.5))
     few = record_of(context, recipe, samples=2)

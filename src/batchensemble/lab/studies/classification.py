@@ -14,15 +14,15 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.classifier import Classifier
 from batchensemble.lab.studies.corrupted import corrupted_sets
 from batchensemble.lab.studies.images import UNSEEN, View, load_images
+from batchensemble.lab.studies.kept import arrays_of, joined, prediction_of, record_with_predictions
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.scores import detection, diversity, scaled, scores
 from batchensemble.lab.studies.study import Context, Study
-from batchensemble.lab.studies.trainer import Trained, Trainer
+from batchensemble.lab.studies.trainer import Trained, Trainer, weights_folder
 from batchensemble.lab.training.devices import start_fabric
 
 Test = Literal["clean", "corruptions", "unseen", "pictures"]
-KEPT = 2_000_000  # logits that a record keeps at most: 4 MB
 CURVE = 50  # epochs of a training's log that a record keeps at most
 
 
@@ -63,11 +63,16 @@ class Settings:
 class Bench:
     """Everything a measurement may use."""
 
+    run: Run
     settings: Settings
-    seed: int
     context: Context
     trainer: Trainer
     test: ImageSet
+
+    @property
+    def seed(self) -> int:
+        """Of everything."""
+        return self.run.seed
 
     def classifier(self, recipe: Recipe) -> tuple[Classifier, list[Trained]]:
         """A recipe's classifier, trained now or before, and its parts."""
@@ -75,6 +80,13 @@ class Bench:
         models = [part.model for part in parts]
         view, fabric = self.trainer.view, self.trainer.fabric
         return Classifier(recipe.method, models, view, fabric, self.settings.samples, self.seed), parts
+
+    def rival(self, recipe: Recipe) -> Prediction:
+        """What another recipe says of the test set, as it was recorded where its weights are gone."""
+        recorded = _recorded(self.run, recipe, self.context)
+        if recorded and self.settings.rows is None:
+            return prediction_of(recorded)[0]
+        return self.classifier(recipe)[0].predict(self.test)
 
 
 Outcome = tuple[dict[str, Any], dict[str, Any]]
@@ -85,7 +97,9 @@ def run(run: Run, context: Context) -> Record:
     """Trains what the run's settings say, unless it is trained, and measures it."""
     began = time.time()
     settings = Settings.of(run.settings)
-    bench = _bench(settings, run.seed, context)
+    if settings == Settings(settings.recipe) and (networks := _recorded(run, settings.recipe, context)):
+        return joined(run, networks)
+    bench = _bench(run, settings, context)
     classifier, parts = bench.classifier(settings.recipe)
     metrics, arrays = MEASURES[settings.test](bench, classifier)
     log = {"log": [_thinned(part.log) for part in parts]} if settings.test == "clean" else {}
@@ -94,14 +108,26 @@ def run(run: Run, context: Context) -> Record:
     return Record(run, {**metrics, **_cost(settings, parts), **log}, Provenance.now(where, since=began), arrays)
 
 
-def _bench(settings: Settings, seed: int, context: Context) -> Bench:
+def _recorded(run: Run, recipe: Recipe, context: Context) -> list[Record]:
+    """The records of a recipe's networks, if weights are gone and every record has kept predictions."""
+    parts = recipe.method.parts(run.seed)
+    if all(weights_folder(context, recipe, part).exists() for part in parts):
+        return []
+    recipes = [(replace(recipe, method=part.method), part.seed) for part in parts]
+    runs = [replace(run, settings=Settings(one).settings(), seed=seed) for one, seed in recipes]
+    records = [record_with_predictions(context.store, one) for one in runs if one != run]
+    found = [record for record in records if record is not None]
+    return found if len(found) == len(parts) else []
+
+
+def _bench(run: Run, settings: Settings, context: Context) -> Bench:
     recipe = settings.recipe
     fabric = start_fabric(context.device, context.devices, recipe.precision)
     everything, test = load_images(recipe.data, context.data)
     train = everything if recipe.share == 1 else everything.subset(recipe.share)
     trainer = Trainer(fabric, context, train.to(fabric.device), View.of(everything, recipe.pad))
     shown = test if settings.rows is None else test.take(torch.arange(settings.rows))
-    return Bench(settings, seed, context, trainer, shown)
+    return Bench(run, settings, context, trainer, shown)
 
 
 def _cost(settings: Settings, parts: list[Trained]) -> dict[str, Any]:
@@ -124,7 +150,7 @@ def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:
     train = bench.trainer.train.take(torch.arange(min(len(bench.test), len(bench.trainer.train))))
     known = scores(replace(classifier, samples=1).predict(train), train.labels.cpu())
     metrics = {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
-    return {**metrics, "train_accuracy": known["accuracy"]}, _kept(prediction, labels)
+    return {**metrics, "train_accuracy": known["accuracy"]}, arrays_of(prediction, labels)
 
 
 def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:
@@ -149,8 +175,7 @@ def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
 
 def measure_pictures(bench: Bench, classifier: Classifier) -> Outcome:
     """Single test pictures with what every member says of them, beside one network alone."""
-    rival, _ = bench.classifier(bench.settings.against or Recipe())
-    ours, alone = classifier.predict(bench.test), rival.predict(bench.test)
+    ours, alone = classifier.predict(bench.test), bench.rival(bench.settings.against or Recipe())
     rows = choose_pictures(ours, alone, bench.test.labels, bench.seed)
     arrays = {
         "pictures": bench.test.images[rows].numpy(),
@@ -179,13 +204,6 @@ def _thinned(log: list[dict[str, float]]) -> list[dict[str, float]]:
     every = -(-len(log) // CURVE)
     names = ("epoch", "cross_entropy", "accuracy")
     return [{name: round(line[name], 5) for name in names} for line in log[::-1][::every]][::-1]
-
-
-def _kept(prediction: Prediction, labels: torch.Tensor) -> dict[str, Any]:
-    """The logits, where they are small enough to keep."""
-    if prediction.outputs.numel() > KEPT:
-        return {}
-    return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
 
 
 CLASSIFICATION = Study("classification", run)

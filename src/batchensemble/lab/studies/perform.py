@@ -15,7 +15,7 @@ def perform(study: Study, run: Run, store: Store, context: Context, *, wait: boo
     Raises:
         Busy: another process is at this run, and `wait` is false.
     """
-    context = replace(context, wait=wait)
+    context = replace(context, wait=wait, store=store)
     if not is_one_of_several(context.devices):
         return store.obtain(run, lambda: _done(study, run, context), wait=wait)
     fabric = start_fabric(context.device, context.devices)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from batchensemble.lab.records import Record, Run
+from batchensemble.lab.store import Store
 from batchensemble.lab.training.progress import Progress, Silent
 
 
@@ -19,6 +20,7 @@ class Context:
         devices: how many of them train together.
         progress: shows how far the work is.
         wait: for weights that another process is training, instead of raising `Busy`.
+        store: where records are, for what can be made of them.
         shared: other work shares the machine, so that records get no times.
     """
 
@@ -28,6 +30,7 @@ class Context:
     devices: int = 1
     progress: Progress = field(default_factory=Silent)
     wait: bool = False
+    store: Store | None = None
     shared: bool = False
 
 

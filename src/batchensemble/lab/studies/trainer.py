@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 
 from batchensemble.disk import locked
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.methods.ensembles import Part
+from batchensemble.lab.methods.ensembles import Part, settings_of
 from batchensemble.lab.models import resnet
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.images import ImageBatches, View
@@ -65,10 +66,9 @@ class Trainer:
         return [self.part(recipe, part) for part in recipe.method.parts(seed)]
 
     def part(self, recipe: Recipe, part: Part) -> Trained:
-        """One part, trained in a folder that is named by all that its weights depend on."""
-        settings = replace(recipe, method=part.method).settings()
-        folder = self.context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
-        name = f"{settings['method']['name']}, seed {part.seed}"
+        """One part, trained in its folder."""
+        folder = weights_folder(self.context, recipe, part)
+        name = f"{settings_of(part.method)['name']}, seed {part.seed}"
         with locked(folder, wait=self.context.wait) if self.fabric.is_global_zero else nullcontext():
             training = self._training(recipe, part)
             log = fit(training, Workplace(self.fabric, folder, self.context.progress), name)
@@ -103,6 +103,12 @@ class Trainer:
         streams = part.method.streams(part.seed)
         shared = (fabric.global_rank, fabric.world_size, recipe.own_members)
         return ImageBatches(self.train, self.view, streams, recipe.batch, *shared)
+
+
+def weights_folder(context: Context, recipe: Recipe, part: Part) -> Path:
+    """The folder of a part's weights, named by all that they depend on."""
+    settings = replace(recipe, method=part.method).settings()
+    return context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
 
 
 def on_device(model: nn.Module, device: torch.device) -> nn.Module:

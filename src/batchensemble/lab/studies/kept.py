@@ -1,0 +1,53 @@
+"""Predictions that a record keeps of the test set, and what can be made of them once the weights are gone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble import Prediction
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.store import Store
+from batchensemble.lab.studies.scores import diversity, scaled, scores
+
+MOST = 2_000_000  # logits that a record keeps at most: 4 MB
+
+
+def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
+    """What a record keeps: logits and labels, where they are small enough."""
+    if prediction.outputs.numel() > MOST:
+        return {}
+    return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
+
+
+def record_with_predictions(store: Store | None, run: Run) -> Record | None:
+    """The record of a run, if it is there and has kept them."""
+    record = store.get(run) if store is not None and store.has(run) else None
+    return record if record is not None and "logits" in record.arrays else None
+
+
+def prediction_of(records: Sequence[Record]) -> tuple[Prediction, Tensor]:
+    """The predictions of all records as those of one ensemble, and the labels."""
+    outputs = [torch.from_numpy(record.arrays["logits"]).float() for record in records]
+    return Prediction(torch.cat(outputs)), torch.from_numpy(records[0].arrays["labels"])
+
+
+def joined(run: Run, networks: Sequence[Record]) -> Record:
+    """The record of a naive ensemble from those of its networks; how it does on training images is not in them."""
+    prediction, labels = prediction_of(networks)
+    parts = [network.metrics for network in networks]
+    metrics = {
+        **{**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)},
+        **{name: parts[0][name] for name in ("epochs", "samples")},
+        **{
+            name: sum(part[name] for part in parts)
+            for name in ("parameters", "passes", "training_seconds")
+            if name in parts[0]
+        },
+        "train_loss": sum(part["train_loss"] for part in parts) / len(parts),
+        "log": [line for part in parts for line in part["log"]],
+    }
+    where = "; ".join(dict.fromkeys(network.provenance.hardware for network in networks))
+    return Record(run, metrics, Provenance.now(where), arrays_of(prediction, labels))
