@@ -23,6 +23,8 @@ NUMBERS: dict[str, Callable[[], str]] = {
         speed.speed_peers,
         classification.single,
         classification.cifar_small,
+        classification.cifar_short,
+        classification.cifar_short_shifted,
         bandits.bandits,
         bandits.bandits_paired,
         bandits.bandits_rewards,

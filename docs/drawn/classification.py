@@ -5,8 +5,15 @@ from dataclasses import replace
 from statistics import mean
 from typing import Any
 
+from batchensemble.lab.experiments.corruption import ACCURACY, ECE, NLL
+from batchensemble.lab.report import Quantity
+from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.views import comparison
 from drawn.records import RESULTS, body, evidence_of, made
+
+CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "ece", "train_accuracy")
+KNOWN = Quantity("entropy_known", "entropy, CIFAR-10", digits=3)
+UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
 
 
 def single() -> str:
@@ -33,6 +40,23 @@ def cifar_small() -> str:
     """CIFAR-10 in a few epochs of a narrow network."""
     evidence = replace(evidence_of("cifar-accuracy", "small").where(data="CIFAR-10"), published=())
     return body(evidence, comparison("accuracy", "member_accuracy", "train_accuracy", "ece"), facts=True)
+
+
+def cifar_short() -> str:
+    """CIFAR with the paper's networks and a fifth of its epochs."""
+    return body(_short("cifar-accuracy"), comparison(*CLEAN, rows=("data", "method")), facts=True)
+
+
+def cifar_short_shifted() -> str:
+    """The same networks under corruption and on classes they have not seen."""
+    under, entropy = comparison(ACCURACY, NLL, ECE), comparison("auroc", KNOWN, UNKNOWN)
+    return f"{body(_short('cifar-corruption'), under)}\n\n{body(_short('cifar-unseen'), entropy)}"
+
+
+def _short(experiment: str) -> Evidence:
+    """What was measured of an experiment at `short`, without the paper's numbers, which took five times the epochs."""
+    evidence = evidence_of(experiment, "short")
+    return replace(evidence, places=tuple(place for place in evidence.places if place.record), published=())
 
 
 def _records(scale: str, study: str) -> list[dict[str, Any]]:
