@@ -1,6 +1,8 @@
 """The command line: what it says, and what it says when something is wrong."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -68,6 +70,14 @@ def test_times_are_left_out_where_other_work_shares_the_machine(run, tmp_path):
     up, far = sorted(Store(tmp_path / "results").all(), key=lambda record: record.metrics["accuracy"])
     assert up.metrics == {"accuracy": 0.3, "training_seconds": 1.0}
     assert far.metrics == {"accuracy": 0.9}
+
+
+def test_without_the_laboratory_it_says_what_to_install():
+    hidden = "import sys; sys.modules['typer'] = None; sys.argv = ['batchensemble', 'list']"
+    command = f"{hidden}; from batchensemble.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "batchensemble: there is no typer here; pip install 'batchensemble[lab]'\n"
 
 
 def test_only_some_rows_and_other_seeds(run, tmp_path):

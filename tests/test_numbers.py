@@ -41,7 +41,7 @@ def test_every_block_is_on_a_page(numbers: ModuleType) -> None:
 
 def test_every_committed_record_can_be_read() -> None:
     records = list(Store(ROOT / "results").all())
-    assert {record.run.scale for record in records} == {"paper", "small"}
+    assert {record.run.scale for record in records} == {"paper", "short", "small"}
 
 
 def test_what_the_readme_says_of_parameters() -> None:

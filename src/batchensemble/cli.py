@@ -354,7 +354,3 @@ def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None
             raise
         Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
-
-
-if __name__ == "__main__":
-    app()
