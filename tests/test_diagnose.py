@@ -63,17 +63,49 @@ def test_different_members_are_not() -> None:
 
 
 def test_the_verdict_says_what_is_gained() -> None:
-    def verdict(accuracy: float, nll: float) -> str:
+    def verdict(accuracy: float, nll_gain: float) -> str:
         numbers = dict.fromkeys(("disagreement", "disagreement_over_error", "pairwise_kl", "mutual_information"), 0.5)
         return be.Diagnosis(
             members=2, rows=9, similarity={}, entropy=1.0, member_accuracy=(0.4, 0.6), accuracy=accuracy,
-            member_nll=1.0, nll=nll, **numbers,
+            member_nll=1.0, nll=0.9, gain_error=0.02, nll_gain=nll_gain, nll_gain_error=0.02, **numbers,
         ).verdict  # fmt: skip
 
-    assert verdict(0.6, 0.9).endswith("gains accuracy and likelihood.")
-    assert verdict(0.4, 0.9).endswith("gains likelihood.")
-    assert verdict(0.6, 1.1).endswith("gains accuracy.")
-    assert "gains nothing" in verdict(0.5, 1.0)
+    assert verdict(0.6, 0.1).endswith("gains accuracy and likelihood.")
+    assert verdict(0.4, 0.1).endswith("gains likelihood.")
+    assert verdict(0.6, -0.1).endswith("gains accuracy.")
+    assert "gains nothing" in verdict(0.5, 0.0)
+    assert "gains nothing beyond the noise" in verdict(0.53, 0.03), "less than two standard errors"
+
+
+def test_gains_by_hand() -> None:
+    model, batches = ensemble(), data()
+    found = be.diagnose(model, batches)
+    x, y = torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
+    probs = model.members(x).double().softmax(-1)
+    right = (probs.argmax(-1) == y).double()
+    ours = (probs.mean(0).argmax(-1) == y).double()
+    differences = (ours - right.mean(0)).numpy()
+    assert found.gain == pytest.approx(differences.mean())
+    assert found.gain_error == pytest.approx(differences.std() / 80**0.5)
+    surprise = [F.nll_loss(p.log(), y, reduction="none") for p in probs]
+    best = min(surprise, key=lambda member: member.mean().item())
+    gained = (best - F.nll_loss(probs.mean(0).log(), y, reduction="none")).detach().numpy()
+    assert found.nll_gain == pytest.approx(gained.mean(), rel=1e-4)
+    assert found.nll_gain_error == pytest.approx(gained.std() / 80**0.5, rel=1e-4)
+
+
+def test_members_that_hardly_differ_are_not_called_an_ensemble() -> None:
+    model = be.convert(mlp(), members=M, init="ones")
+    with torch.no_grad():
+        model.net[0].r += 0.05 * torch.randn(model.net[0].r.shape, generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(200, 4, generator=generator)
+    labels = model.members(rows).softmax(-1).mean(0).argmax(-1)  # of which some are made wrong
+    labels[:60] = (labels[:60] + 1) % 3
+    found = be.diagnose(model, [(rows, labels)])
+    assert found.nll < found.member_nll, "as it always is"
+    assert found.nll_gain < 2 * found.nll_gain_error
+    assert "gains nothing" in found.verdict or found.collapsed
 
 
 def test_one_member_has_nothing_to_compare() -> None:

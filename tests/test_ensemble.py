@@ -475,3 +475,22 @@ def test_one_class_or_the_rows_cannot_be_classes(combine: str) -> None:
         ensemble(combine=combine, class_dim=0)(rows())
     with pytest.raises(ValueError, match="no axis"):
         ensemble(combine=combine, class_dim=5)(rows())
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_members_with_nothing_in_common_are_asked_by_name(training: bool) -> None:
+    model = be.convert(nn.Linear(4, 3), members=2, combine=None).train(training)
+    with pytest.raises(ValueError, match="name one, or one per row, with member="):
+        model(torch.randn(6, 4))
+    assert model(torch.randn(6, 4), member=1).shape == (6, 3)
+
+
+def test_predict_asks_all_members() -> None:
+    with pytest.raises(TypeError, match=r"predict asks all members; .* model\(x, member=...\)"):
+        ensemble().predict(rows(), member=1)
+
+
+def test_converted_layers_say_how_many_members_they_have() -> None:
+    shown = repr(be.convert(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), members=2, norm="member"))
+    assert "Linear(in_features=4, out_features=3, bias=True, members=2)" in shown
+    assert shown.count("members=2") == 3

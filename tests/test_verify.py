@@ -138,3 +138,8 @@ def test_integers_are_compared_too() -> None:
 def test_one_row_and_one_member() -> None:
     be.verify(ensemble(), rows(1))
     be.verify(ensemble(members=1), rows())
+
+
+def test_no_rows_verify_nothing() -> None:
+    with pytest.raises(ValueError, match="no rows to verify"):
+        be.verify(ensemble(), rows()[:0])

@@ -1,5 +1,6 @@
 """Is it really an ensemble? How different members are, and what that is worth, on your data."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from batchensemble.prediction import Prediction
 # tenth of that, and owe less than a fiftieth of their uncertainty to each other, are one network in practice.
 COLLAPSED_DISAGREEMENT = 0.1
 COLLAPSED_INFORMATION = 0.02
+SURE = 2.0  # standard errors by which a gain is one; the likelihood of a mean is always above the members' mean one
 IGNORED = -100  # torch's label for positions that do not count
 
 
@@ -36,6 +38,9 @@ class Diagnosis:
         accuracy: of the ensemble.
         member_nll: the members' mean negative log-likelihood.
         nll: the ensemble's.
+        gain_error: standard error of `gain` over the rows.
+        nll_gain: by how much the ensemble's is below that of its best member.
+        nll_gain_error: its standard error over the rows.
         collapsed: whether the members behave like one network.
     """
 
@@ -51,6 +56,9 @@ class Diagnosis:
     accuracy: float
     member_nll: float
     nll: float
+    gain_error: float
+    nll_gain: float
+    nll_gain_error: float
 
     @property
     def gain(self) -> float:
@@ -73,12 +81,11 @@ class Diagnosis:
                 "Collapsed: the members give the same answers, so this ensemble behaves like one network. "
                 "Start r and s further apart (init='sign' or 'normal'), and keep weight decay off them."
             )
-        gains = [
-            name for name, gain in (("accuracy", self.gain), ("likelihood", self.member_nll - self.nll)) if gain > 0
-        ]
-        if not gains:
-            return "The members differ, but averaging them gains nothing on this data."
-        return f"An ensemble: the members differ, and averaging them gains {' and '.join(gains)}."
+        gains = {"accuracy": (self.gain, self.gain_error), "likelihood": (self.nll_gain, self.nll_gain_error)}
+        found = [name for name, (gain, error) in gains.items() if gain > SURE * error]
+        if not found:
+            return "The members differ, but averaging them gains nothing beyond the noise of these rows."
+        return f"An ensemble: the members differ, and averaging them gains {' and '.join(found)}."
 
     def __str__(self) -> str:
         mean = sum(self.member_accuracy) / self.members
@@ -88,8 +95,10 @@ class Diagnosis:
             [
                 self.verdict,
                 f"  {self.members} members on {self.rows} rows",
-                f"  accuracy            {self.accuracy:.2%} (members {mean:.2%}, gain {self.gain:+.2%})",
-                f"  log-likelihood      {-self.nll:.4f} (members {-self.member_nll:.4f})",
+                f"  accuracy            {self.accuracy:.2%} (members {mean:.2%}, "
+                f"gain {self.gain:+.2%} ± {self.gain_error:.2%})",
+                f"  log-likelihood      {-self.nll:.4f} (members {-self.member_nll:.4f}, "
+                f"gain over the best {self.nll_gain:+.4f} ± {self.nll_gain_error:.4f})",
                 f"  disagreement        {self.disagreement:.2%}, {self.disagreement_over_error:.2f} of the error",
                 f"  pairwise KL         {self.pairwise_kl:.4f} nats",
                 f"  mutual information  {self.mutual_information:.4f} of {self.entropy:.4f} nats",
@@ -131,7 +140,27 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
         accuracy=metrics.accuracy(probs, labels),
         member_nll=sum(metrics.nll(member, labels) for member in member_probs) / len(model),
         nll=metrics.nll(probs, labels),
+        **_gains(member_probs, labels),
     )
+
+
+def _gains(member_probs: Tensor, labels: Tensor) -> dict[str, float]:
+    """What averaging gains, row by row: accuracy over the mean member, likelihood over the best one."""
+    everyone = torch.cat([member_probs, member_probs.mean(0, keepdim=True)])  # the ensemble comes last
+    right = (everyone.argmax(-1) == labels).double()
+    rows = torch.arange(len(labels))
+    surprise = -everyone[:, rows, labels].clamp_min(torch.finfo(torch.float64).tiny).log()
+    best = surprise[:-1].mean(1).argmin()
+    likelier = surprise[best] - surprise[-1]
+    return {
+        "gain_error": _standard_error(right[-1] - right[:-1].mean(0)),
+        "nll_gain": likelier.mean().item(),
+        "nll_gain_error": _standard_error(likelier),
+    }
+
+
+def _standard_error(differences: Tensor) -> float:
+    return float(differences.std(correction=0)) / math.sqrt(len(differences))
 
 
 def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:

@@ -108,6 +108,10 @@ class Ensemble(nn.Module):
 
     def _answer(self, *args: Any, member: Any = None, **kwargs: Any) -> Any:
         """The forward pass: dealt rows in training, all members combined in evaluation, or the members named."""
+        if member is None and self.settings.combine is None:
+            raise ValueError(
+                "combine=None: these members have nothing in common; name one, or one per row, with member="
+            )
         if member is None and not self.training:
             return self._combined(self.members(*args, **kwargs))
         rows, device = self.edge.rows(args, kwargs)
@@ -138,6 +142,8 @@ class Ensemble(nn.Module):
             batch_size: rows per pass; all at once by default.
             **kwargs: the network's keyword inputs.
         """
+        if "member" in kwargs:
+            raise TypeError("predict asks all members; for the answers of one, or of one per row: model(x, member=...)")
         rows, _ = self.edge.rows(args, kwargs)
         size = max(1, rows) if batch_size is None else batch_size
         if size < 1:
@@ -164,8 +170,6 @@ class Ensemble(nn.Module):
 
     def _combined(self, output: Any) -> Any:
         """One answer from all members in the combined field; the others keep their member axis."""
-        if self.settings.combine is None:
-            raise ValueError("combine=None: these members have no common answer; name one with member=")
         field, axis = Field.find(output, self.settings.output), self.settings.batch_dim
         outputs = field.get(output).movedim(axis + 1, 1)  # (members, N, ...)
         answer = combine_outputs(outputs, self.settings.combine, self.class_axis(outputs.ndim - 1))

@@ -31,11 +31,17 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     Returns:
         The largest difference found, relative to the largest output.
 
+    Raises:
+        VerificationError: a member differs from its plain network.
+        ValueError: the inputs have no rows.
+
     Example:
         >>> import batchensemble as be
         >>> be.verify(be.convert(nn.Linear(4, 3), members=2), torch.randn(5, 4)) < 1e-6
         True
     """
+    if model.edge.rows(args, kwargs)[0] == 0:
+        raise ValueError("there are no rows to verify the members on: give at least two")
     with evaluating(model):
         outputs = model.members(*args, **kwargs)
         worst = 0.0
@@ -58,7 +64,8 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
         raise VerificationError(
             f"member {member} differs from its extracted plain network by {worst:.2g} of the output's size, "
             f"first in layer '{layer}'. If the network moves its rows away from axis {model.settings.batch_dim} there, "
-            "exclude that layer or set batch_dim."
+            "exclude that layer or set batch_dim; if it mixes rows before it, or reads a layer's weight itself, "
+            "that part cannot be an ensemble."
         )
     return worst
 

@@ -79,6 +79,11 @@ class MemberModule(Converted):
     routed: bool = False
     stacked: ClassVar[tuple[str, ...]] = ()
 
+    def extra_repr(self) -> str:
+        """The plain module's own words, and how many members it has."""
+        plain = super().extra_repr()
+        return f"{plain}, members={self.members}" if plain else f"members={self.members}"
+
     def stacked_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """The tensors with a row per member, in a fixed order."""
         for name in self.stacked:

@@ -127,7 +127,8 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
     if found == 0 or route.count == 0 or found % route.count:
         raise ValueError(
             f"{_title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
-            f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim."
+            f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim "
+            "(one for the whole network)."
         )
     return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
 
