@@ -53,7 +53,7 @@ def _speed_of(record: dict[str, Any], *kinds: str) -> str:
         memory = f" {row['memory_ratio']:.2f} |" if row["memory_ratio"] else ""  # only a GPU counts it
         lines.append(f"| {row['case']} | {times} |{memory}")
     how = " or ".join(dict.fromkeys(row["denominator_how"] for row in over))
-    limit = f"The limit is {LIMIT} (inference: members x inputs), {how}."
+    limit = f"The limit is {LIMIT}, {how}: in inference members x inputs, since every member answers each input."
     return "\n".join([*lines, "", f"{limit} {made(record['provenance'])}."])
 
 
