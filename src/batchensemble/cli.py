@@ -39,6 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+DEMO = "Digits are easy, and a minute is short: this shows the methods at work. What they are worth: docs/findings.md."
 WIDEST = 1000  # columns of characters that no table needs
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
@@ -151,7 +152,7 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
-        console.print(f"\nThe same with pictures: {page}", highlight=False, markup=False)
+        console.print(f"\n{DEMO}\nThe same with pictures: {page}", highlight=False, markup=False)
 
 
 @app.command()
