@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from batchensemble.disk import Busy, locked
-from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Separate, resnet50_trunk
+from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method, run
 from batchensemble.lab.studies.study import Context
@@ -78,8 +78,20 @@ def test_a_course_that_was_killed_goes_on(tmp_path: Path) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in trainings.iterdir()}
     found = run(whole, Context(work=tmp_path / "b", device="cpu")).metrics
     assert found["matrix"] == expected["matrix"]
-    assert len(before) == 2
+    assert found["operations"] == expected["operations"]
+    assert len(before) == 4, "two trainings, and what they took"
     assert {name: (trainings / name).stat().st_mtime_ns for name in before} == before, "they were not trained again"
+
+
+@pytest.mark.parametrize("chosen", [BatchEnsemble(), method("den", share=0.25)], ids=["batch_ensemble", "den"])
+def test_a_task_that_was_learnt_and_not_yet_noted_is_recorded_in_full(chosen: Method, tmp_path: Path) -> None:
+    wanted, context = asked(method=chosen, tasks=2), Context(work=tmp_path, device="cpu")
+    expected = run(wanted, context).metrics
+    diary = tmp_path / "lifelong" / wanted.key / "diary.jsonl"
+    diary.write_text("".join(diary.read_text().splitlines(keepends=True)[:1]))
+    found = run(wanted, context).metrics
+    for name in ("operations", "growth_operations", "train_accuracy", "matrix"):
+        assert found[name] == expected[name]
 
 
 def test_two_processes_never_write_the_same_course(tmp_path: Path) -> None:

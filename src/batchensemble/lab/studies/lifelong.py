@@ -24,13 +24,12 @@ from batchensemble.lab.methods.lifelong import (
     resnet50_trunk,
     settings_of,
 )
-from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.task_stream import Stream, open_stream
 from batchensemble.lab.training.devices import Precision, start_fabric
-from batchensemble.lifelong import Epoch, Training
+from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 
 NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
@@ -146,21 +145,20 @@ class Course:
     diary: list[dict[str, float]] = field(default_factory=list)
     matrix: list[list[float]] = field(default_factory=list)
 
-    def attend(self, number: int, progress: Callable[[Epoch], None]) -> None:
+    def attend(self, number: int) -> None:
         """Learn a task, and be examined."""
         train, test = self.stream.task(number)
         training = self.settings.training(self.stream, self.seed, self.device)
-        lesson = Lesson(number, train, training, self.folder / "trainings", progress, Meter())
+        lesson = Lesson(number, train, training, self.folder / "trainings")
         clock, processor = time.perf_counter(), time.process_time()
         self.student.learn(lesson)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        # what an interrupted training did before counts as well
-        trained = sum(epoch.seconds for epoch in lesson.history)
+        meter = lesson.meter
         line = {
-            "seconds": max(time.perf_counter() - clock, trained),
-            "processor_seconds": time.process_time() - processor,
-            "operations": lesson.meter.operations,
+            "seconds": time.perf_counter() - clock + meter.former_seconds,
+            "processor_seconds": time.process_time() - processor + meter.former_processor_seconds,
+            "operations": meter.operations,
             "train_accuracy": lesson.history[-1].accuracy if lesson.history else float("nan"),
             "parameters": self.student.parameters_kept(),
             "remembered": self.student.numbers_remembered(),
@@ -213,7 +211,7 @@ def run(run: Run, context: Context) -> Record:
         name = settings_of(settings.method)["name"]
         context.progress.start(f"{name}, seed {run.seed}", settings.tasks)
         for number in range(settings.tasks):
-            course.attend(number, lambda epoch: None)
+            course.attend(number)
             context.progress.advance(f"accuracy {course.matrix[-1][-1]:.1%}")
         context.progress.end()
     return Record(run, report(course), Provenance.now(hardware(device), since=began))

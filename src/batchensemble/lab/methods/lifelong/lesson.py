@@ -12,9 +12,8 @@ import batchensemble as be
 from batchensemble.lifelong.data import Batch, Part, Pool
 from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
 
+from .account import Account
 from .meter import Meter
-
-Progress = Callable[[Epoch], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +25,7 @@ class Lesson:
         part: its training rows and how many classes they have.
         training: how a network is trained on a task.
         folder: keeps every training that a method does for the task, so that a method that was killed only repeats
-            what lies between them.
-        progress: told about every epoch.
+            what lies between them; and what each of them took.
         meter: counts what is computed.
         history: every epoch of every training so far, in order.
     """
@@ -36,7 +34,6 @@ class Lesson:
     part: Part
     training: Training
     folder: Path | None = None
-    progress: Progress | None = None
     meter: Meter = field(default_factory=Meter)
     history: list[Epoch] = field(default_factory=list)
 
@@ -88,7 +85,9 @@ class Lesson:
 
         groups = be.parameter_groups(trained, training.lr * lr_scale, decay)
         pool = Pool((part or self.part,))
-        done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), self.progress, after_step).run()
+        account = self.account(phase)
+        done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), account.note, after_step).run()
+        account.settle(len(done))
         self.history.extend(done)
         return done[-1].accuracy if done else 0.0
 
@@ -99,6 +98,10 @@ class Lesson:
         with torch.random.fork_rng([x.device] if x.is_cuda else []):
             torch.manual_seed(seed)
             return self.training.augment(x)
+
+    def account(self, phase: str = "only") -> Account:
+        """What a training of this task takes, and what it took before this process."""
+        return Account(self.meter, self.folder and self.folder / f"task-{self.number}-{phase}.json")
 
     def _checkpoint(self, phase: str) -> Checkpoint | None:
         if self.folder is None:
