@@ -94,6 +94,19 @@ def test_a_task_that_was_learnt_and_not_yet_noted_is_recorded_in_full(chosen: Me
         assert found[name] == expected[name]
 
 
+def test_a_diary_whose_last_line_was_cut_off_is_read_and_written_on(tmp_path: Path) -> None:
+    context = Context(work=tmp_path, device="cpu")
+    expected = run(asked(), context).metrics
+    diary = tmp_path / "lifelong" / asked().key / "diary.jsonl"
+    whole = diary.read_text()
+    diary.write_text(whole[:-20])
+    found = run(asked(), context).metrics
+    assert found["operations"] == expected["operations"]
+    lines = diary.read_text().splitlines()
+    assert len(lines) == 3
+    assert lines[:2] == whole.splitlines()[:2]
+
+
 def test_two_processes_never_write_the_same_course(tmp_path: Path) -> None:
     """Their records may lie in different folders."""
     held, done = threading.Event(), threading.Event()

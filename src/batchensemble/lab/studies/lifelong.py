@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import torch
 
 from batchensemble import metrics
-from batchensemble.disk import locked
+from batchensemble.disk import locked, written_whole
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Lesson,
@@ -29,6 +29,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.task_stream import Stream, open_stream
 from batchensemble.lab.training.devices import Precision, start_fabric
+from batchensemble.lab.training.journal import read_lines
 from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 
@@ -170,14 +171,12 @@ class Course:
     def _note(self, number: int, line: dict[str, float]) -> None:
         """Writes a line into the diary, unless a process that was killed later did before."""
         path = self.folder / "diary.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        if number < len(lines):
-            line = json.loads(lines[number])
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-        self.diary.append(line)
+        lines = read_lines(path)
+        if number >= len(lines):
+            lines.append(line)
+            with written_whole(path) as beside:
+                beside.write_text("".join(json.dumps(known) + "\n" for known in lines))
+        self.diary.append(lines[number])
 
     def _asked(self, number: int) -> range:
         return range(number + 1) if self.settings.ask == "all" else range(number, number + 1)
