@@ -3,6 +3,7 @@
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import torch
 from batchensemble.disk import Busy, locked
 from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
+from batchensemble.lab.studies import lifelong
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method, run
 from batchensemble.lab.studies.study import Context
 from batchensemble.lifelong import Learner
@@ -105,6 +107,30 @@ def test_a_diary_whose_last_line_was_cut_off_is_read_and_written_on(tmp_path: Pa
     lines = diary.read_text().splitlines()
     assert len(lines) == 3
     assert lines[:2] == whole.splitlines()[:2]
+
+
+def test_a_course_on_a_gpu_begins_with_a_peak_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opened(Exception):
+        pass
+
+    def opened(*_: object, **__: object) -> None:
+        raise Opened
+
+    reset: list[torch.device] = []
+    gpu = torch.device("cuda")
+    monkeypatch.setattr(lifelong, "start_fabric", lambda *_: SimpleNamespace(device=gpu))
+    monkeypatch.setattr(lifelong, "open_stream", opened)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", reset.append)
+    with pytest.raises(Opened):
+        run(asked(), Context(work=tmp_path, device="cuda"))
+    assert reset == [gpu]
+
+
+@pytest.mark.gpu
+def test_memory_that_was_used_before_a_course_is_not_its_own(tmp_path: Path) -> None:
+    torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    found = run(asked(), Context(work=tmp_path, device="cuda")).metrics
+    assert 0 < found["peak_memory"] < 2**29
 
 
 def test_two_processes_never_write_the_same_course(tmp_path: Path) -> None:

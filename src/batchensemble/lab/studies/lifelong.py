@@ -1,5 +1,6 @@
 """Learn a stream of tasks with one method, and measure what is known, what is forgotten, and what it costs."""
 
+import gc
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -195,6 +196,9 @@ def run(run: Run, context: Context) -> Record:
     began = time.time()
     settings = Settings.of(run.settings)
     device = start_fabric(context.device, 1).device
+    if device.type == "cuda":
+        gc.collect()  # what ran before may hold memory in a circle of references
+        torch.cuda.reset_peak_memory_stats(device)
     folder = context.work / "lifelong" / run.key
     stream = open_stream(
         settings.data,
