@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from batchensemble.lifelong import Diverged
+
 from .batches import Batches, seed_of
 from .checkpoints import Checkpoint, CorruptCheckpoint
 from .journal import Journal, read_journal
@@ -20,10 +22,6 @@ from .step import Loss, Replayed, Step
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-
-class Diverged(ArithmeticError):
-    """The loss is not a number any more."""
 
 
 @dataclass(frozen=True)
