@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.lifelong import Diverged
+from batchensemble.lifelong.data import seed_of
 
-from .batches import Batches, seed_of
+from .batches import Batches
 from .checkpoints import Checkpoint, CorruptCheckpoint
 from .journal import Journal, read_journal
 from .progress import Progress, Silent
