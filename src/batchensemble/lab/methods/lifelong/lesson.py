@@ -55,7 +55,6 @@ class Lesson:
         *,
         phase: str = "only",
         epochs: int | None = None,
-        lr_scale: float = 1.0,
         weight_decay: float | None = None,
         part: Part | None = None,
         penalty: Callable[[], Tensor] | None = None,
@@ -69,7 +68,6 @@ class Lesson:
             trained: the part that trains.
             phase: names the training, where a method does several for a task.
             epochs: instead of the lesson's.
-            lr_scale: a factor of the lesson's learning rate.
             weight_decay: instead of the lesson's.
             part: other rows than the lesson's.
             penalty: added to the loss.
@@ -83,7 +81,7 @@ class Lesson:
             loss = training.loss(answers, batch.y)
             return loss + penalty() if penalty else loss, answers
 
-        groups = be.parameter_groups(trained, training.lr * lr_scale, decay)
+        groups = be.parameter_groups(trained, training.lr, decay)
         pool = Pool((part or self.part,))
         account = self.account(phase)
         done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), account.note, after_step).run()
