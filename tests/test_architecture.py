@@ -98,7 +98,7 @@ def test_who_imports_whom(path: Path) -> None:
     here = room_of(module_of(path))
     if here in DOORS:
         return
-    assert here in ROOMS, f"{here} is not a room of the house; DESIGN names them all"
+    assert here in ROOMS, f"{here} is not a room of the house; docs/architecture.md names them all"
     foreign = {name for name in imported(path) if room_of(name) not in ROOMS[here] | {here}}
     assert not foreign, f"{here} may import {sorted(ROOMS[here])}, not {sorted(foreign)}"
 

@@ -17,6 +17,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.report.views import comparison
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.study import Study
+from batchensemble.lifelong import Diverged
 
 
 def count(run, context):
@@ -148,6 +149,24 @@ def test_an_interrupted_run_says_how_to_go_on(run, monkeypatch):
     done = run("run", "counting")
     assert done.exit_code == 130
     assert done.stderr == "interrupted: what is recorded stays, and the same command goes on from there\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Diverged("the loss of 0 is nan in epoch 1: try a lower learning rate"),
+        ModuleNotFoundError("MultitaskGP needs GPyTorch: pip install 'batchensemble[bandits]'"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_training_that_diverged_and_an_extra_that_is_missing_are_said_in_one_line(run, monkeypatch, error):
+    def failed(*_, **__):
+        raise error
+
+    monkeypatch.setattr(cli, "perform", failed)
+    done = run("run", "counting")
+    assert done.exit_code == 1
+    assert done.stderr == f"error: {error}\n"
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(run, monkeypatch):

@@ -29,8 +29,8 @@ from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
-from batchensemble.lab.training.fit import Diverged
 from batchensemble.lab.training.progress import Bars, Silent, bars
+from batchensemble.lifelong import Diverged
 
 app = typer.Typer(
     help="Ensembles that cost one network, and the laboratory that reproduces the paper.",
@@ -350,7 +350,7 @@ def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None
         words = Console(stderr=True, quiet=console.quiet)  # one of several processes says it
         words.print(f"[red]interrupted:[/red] {interrupted}", highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
-    except (Busy, CorruptRecord, Diverged, OSError, ValueError) as error:
+    except (Busy, CorruptRecord, Diverged, ImportError, OSError, ValueError) as error:
         if os.environ.get("BATCHENSEMBLE_TRACEBACK"):
             raise
         Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)

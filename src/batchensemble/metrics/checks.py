@@ -18,9 +18,9 @@ def checked_probs(probs: Tensor, axes: Sequence[str] = ("rows", "classes")) -> T
     return probs
 
 
-def checked_log_probs(log_probs: Tensor, axes: Sequence[str] = ("rows", "classes")) -> Tensor:
+def checked_log_probs(log_probs: Tensor) -> Tensor:
     """Log probabilities in float64; minus infinity is the log of an honest zero."""
-    log_probs = _checked_shape(log_probs, "log probabilities", axes)
+    log_probs = _checked_shape(log_probs, "log probabilities", ("rows", "classes"))
     if log_probs.isnan().any():
         raise ValueError("log probabilities hold NaN")
     _check_sums(log_probs.exp(), "log probabilities, exponentiated,")

@@ -3,13 +3,15 @@
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from batchensemble.disk import Busy, locked
-from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Separate, resnet50_trunk
+from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
+from batchensemble.lab.studies import lifelong
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method, run
 from batchensemble.lab.studies.study import Context
 from batchensemble.lifelong import Learner
@@ -78,8 +80,57 @@ def test_a_course_that_was_killed_goes_on(tmp_path: Path) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in trainings.iterdir()}
     found = run(whole, Context(work=tmp_path / "b", device="cpu")).metrics
     assert found["matrix"] == expected["matrix"]
-    assert len(before) == 2
+    assert found["operations"] == expected["operations"]
+    assert len(before) == 4, "two trainings, and what they took"
     assert {name: (trainings / name).stat().st_mtime_ns for name in before} == before, "they were not trained again"
+
+
+@pytest.mark.parametrize("chosen", [BatchEnsemble(), method("den", share=0.25)], ids=["batch_ensemble", "den"])
+def test_a_task_that_was_learnt_and_not_yet_noted_is_recorded_in_full(chosen: Method, tmp_path: Path) -> None:
+    wanted, context = asked(method=chosen, tasks=2), Context(work=tmp_path, device="cpu")
+    expected = run(wanted, context).metrics
+    diary = tmp_path / "lifelong" / wanted.key / "diary.jsonl"
+    diary.write_text("".join(diary.read_text().splitlines(keepends=True)[:1]))
+    found = run(wanted, context).metrics
+    for name in ("operations", "growth_operations", "train_accuracy", "matrix"):
+        assert found[name] == expected[name]
+
+
+def test_a_diary_whose_last_line_was_cut_off_is_read_and_written_on(tmp_path: Path) -> None:
+    context = Context(work=tmp_path, device="cpu")
+    expected = run(asked(), context).metrics
+    diary = tmp_path / "lifelong" / asked().key / "diary.jsonl"
+    whole = diary.read_text()
+    diary.write_text(whole[:-20])
+    found = run(asked(), context).metrics
+    assert found["operations"] == expected["operations"]
+    lines = diary.read_text().splitlines()
+    assert len(lines) == 3
+    assert lines[:2] == whole.splitlines()[:2]
+
+
+def test_a_course_on_a_gpu_begins_with_a_peak_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opened(Exception):
+        pass
+
+    def opened(*_: object, **__: object) -> None:
+        raise Opened
+
+    reset: list[torch.device] = []
+    gpu = torch.device("cuda")
+    monkeypatch.setattr(lifelong, "start_fabric", lambda *_: SimpleNamespace(device=gpu))
+    monkeypatch.setattr(lifelong, "open_stream", opened)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", reset.append)
+    with pytest.raises(Opened):
+        run(asked(), Context(work=tmp_path, device="cuda"))
+    assert reset == [gpu]
+
+
+@pytest.mark.gpu
+def test_memory_that_was_used_before_a_course_is_not_its_own(tmp_path: Path) -> None:
+    torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    found = run(asked(), Context(work=tmp_path, device="cuda")).metrics
+    assert 0 < found["peak_memory"] < 2**29
 
 
 def test_two_processes_never_write_the_same_course(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from batchensemble.lab.training.batches import seed_of
 from batchensemble.lab.training.checkpoints import Checkpoint, CorruptCheckpoint
 from batchensemble.lab.training.devices import start_fabric
-from batchensemble.lab.training.fit import Diverged, Training, Workplace, fit
+from batchensemble.lab.training.fit import Training, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import drops
+from batchensemble.lifelong import Diverged
+from batchensemble.lifelong.data import seed_of
 
 
 class Points:

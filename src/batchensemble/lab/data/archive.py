@@ -66,14 +66,15 @@ class Archive:
             check(folder / name, md5)
 
 
-def check(path: Path, md5: str) -> None:
-    """Raise unless the file at `path` is there and has this checksum."""
+def check(path: Path, checksum: str, kind: str = "md5") -> None:
+    """Raise unless the file at `path` is there and has this checksum, of a kind that `hashlib` knows."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: missing; delete {path.parent} to have it unpacked again")
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if found != md5:
-        raise ValueError(f"{path}: damaged or truncated (md5 {found}, published {md5}); delete it and try again")
+        found = hashlib.file_digest(file, kind).hexdigest()
+    if found != checksum:
+        told = f"{kind} {found}, published {checksum}"
+        raise ValueError(f"{path}: damaged or truncated ({told}); delete it and try again")
 
 
 def publish(unpacked: Path, folder: Path) -> None:
@@ -85,7 +86,7 @@ def publish(unpacked: Path, folder: Path) -> None:
             raise
 
 
-def download(url: str, md5: str, path: Path) -> None:
+def download(url: str, checksum: str, path: Path, kind: str = "md5") -> None:
     """Fetch `url` to `path` with a progress bar; the file appears only when its checksum is right."""
     import pooch
 
@@ -93,7 +94,7 @@ def download(url: str, md5: str, path: Path) -> None:
     with DownloadBar(path.name) as bar:
         downloader = pooch.HTTPDownloader(progressbar=bar)
         try:
-            pooch.retrieve(url, f"md5:{md5}", fname=path.name, path=path.parent, downloader=downloader)
+            pooch.retrieve(url, f"{kind}:{checksum}", fname=path.name, path=path.parent, downloader=downloader)
         except OSError as error:
             advice = f"fetch it by other means and put it at {path}"
             raise OSError(f"{url}: cannot be downloaded ({error}); {advice}") from error

@@ -50,7 +50,7 @@ class Experiment:
         item: the paper's table or figure, in its words.
         claim: what the paper says it shows.
         study: the kind of work its runs are.
-        scales: the grid of runs at `smoke`, `small` and `paper`.
+        scales: the grid of runs at each of `SCALES` that it has.
         show: what the report draws from the results.
         published: the paper's numbers, printed beside ours.
     """

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from batchensemble.lab.records import Published, Record, Scale
+from batchensemble.lab.records import SCALES, Published, Record, Scale
 from batchensemble.lab.report.check import Check, Verdict
-from batchensemble.lab.report.circumstances import SCALE_ORDER
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
@@ -106,7 +105,7 @@ def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> li
 
 
 def _chapter(experiment: Experiment, records: list[Record]) -> Chapter:
-    scales = [scale for scale in SCALE_ORDER if scale in experiment.scales]
+    scales = [scale for scale in reversed(SCALES) if scale in experiment.scales]
     found = {scale: experiment.evidence(records, scale) for scale in scales}
     sections = tuple(_section(evidence, experiment.show) for evidence in found.values() if evidence.results)
     not_run = tuple(scale for scale in scales if not found[scale].results)

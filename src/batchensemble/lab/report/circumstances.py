@@ -14,7 +14,6 @@ SCALE_MEANING: Mapping[Scale, str] = {
     "and says nothing about the paper",
 }
 ABSENT = "not installed"  # as records say it of a package that ran from its source
-SCALE_ORDER: tuple[Scale, ...] = ("paper", "short", "small", "smoke")
 
 
 def circumstances(evidence: Evidence) -> str:

@@ -14,7 +14,7 @@ MANY = 1000  # images from which on all cores help and a bar is welcome
 def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> Iterator[tuple[str, int, ImageSet]]:
     """The test set itself as `("none", 0, test)`, then every corruption at severities 1 to 5."""
     wanted = tuple(names) or tuple(CORRUPTIONS)
-    folder = _published(test, context.data) or _made(test, wanted, context)
+    folder = _published(test, wanted, context.data) or _made(test, wanted, context)
     yield "none", 0, test
     for name in wanted:
         for severity in SEVERITIES:
@@ -30,14 +30,18 @@ def prepare_corrupted(test: ImageSet, root: Path | None) -> Path:
     if test.name not in PUBLISHED:
         raise ValueError(f"corrupted versions are made of {', '.join(PUBLISHED)}; got {test.name}")
     folder = data_root(root) / PUBLISHED[test.name]
-    there = all((folder / f"{name}.npy").exists() for name in CORRUPTIONS)
-    return folder if there else make_cifar_c(test, folder)
+    return folder if _holds(folder, CORRUPTIONS) else make_cifar_c(test, folder)
 
 
-def _published(test: ImageSet, root: Path | None) -> Path | None:
-    """The folder of the authors' own files, which hold the whole test set."""
+def _published(test: ImageSet, names: Iterable[str], root: Path | None) -> Path | None:
+    """The folder among the data that has these corruptions of the whole test set: the authors' files, or ours."""
     folder = data_root(root) / PUBLISHED.get(test.name, "not published")
-    return folder if len(test) == 10_000 and (folder / "labels.npy").exists() else None
+    return folder if len(test) == 10_000 and _holds(folder, names) else None
+
+
+def _holds(folder: Path, names: Iterable[str]) -> bool:
+    """Labels are written first, so that they alone say nothing."""
+    return all((folder / f"{name}.npy").exists() for name in ("labels", *names))
 
 
 def _made(test: ImageSet, names: Iterable[str], context: Context) -> Path:

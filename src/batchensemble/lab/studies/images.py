@@ -18,7 +18,8 @@ from batchensemble.lab.data import (
     procedural,
 )
 from batchensemble.lab.methods.ensembles import Batch, Stream
-from batchensemble.lab.training.batches import rank_rows, seed_of
+from batchensemble.lab.training.batches import rank_rows
+from batchensemble.lifelong.data import seed_of
 
 Sets = tuple[ImageSet, ImageSet]
 

@@ -1,5 +1,6 @@
 """Learn a stream of tasks with one method, and measure what is known, what is forgotten, and what it costs."""
 
+import gc
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from typing import Any, Literal, Self
 import torch
 
 from batchensemble import metrics
-from batchensemble.disk import locked
+from batchensemble.disk import locked, written_whole
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Lesson,
@@ -24,13 +25,13 @@ from batchensemble.lab.methods.lifelong import (
     resnet50_trunk,
     settings_of,
 )
-from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.task_stream import Stream, open_stream
 from batchensemble.lab.training.devices import Precision, start_fabric
-from batchensemble.lifelong import Epoch, Training
+from batchensemble.lab.training.journal import read_lines
+from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 
 NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
@@ -146,21 +147,20 @@ class Course:
     diary: list[dict[str, float]] = field(default_factory=list)
     matrix: list[list[float]] = field(default_factory=list)
 
-    def attend(self, number: int, progress: Callable[[Epoch], None]) -> None:
+    def attend(self, number: int) -> None:
         """Learn a task, and be examined."""
         train, test = self.stream.task(number)
         training = self.settings.training(self.stream, self.seed, self.device)
-        lesson = Lesson(number, train, training, self.folder / "trainings", progress, Meter())
+        lesson = Lesson(number, train, training, self.folder / "trainings")
         clock, processor = time.perf_counter(), time.process_time()
         self.student.learn(lesson)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        # what an interrupted training did before counts as well
-        trained = sum(epoch.seconds for epoch in lesson.history)
+        meter = lesson.meter
         line = {
-            "seconds": max(time.perf_counter() - clock, trained),
-            "processor_seconds": time.process_time() - processor,
-            "operations": lesson.meter.operations,
+            "seconds": time.perf_counter() - clock + meter.former_seconds,
+            "processor_seconds": time.process_time() - processor + meter.former_processor_seconds,
+            "operations": meter.operations,
             "train_accuracy": lesson.history[-1].accuracy if lesson.history else float("nan"),
             "parameters": self.student.parameters_kept(),
             "remembered": self.student.numbers_remembered(),
@@ -172,14 +172,12 @@ class Course:
     def _note(self, number: int, line: dict[str, float]) -> None:
         """Writes a line into the diary, unless a process that was killed later did before."""
         path = self.folder / "diary.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        if number < len(lines):
-            line = json.loads(lines[number])
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-        self.diary.append(line)
+        lines = read_lines(path)
+        if number >= len(lines):
+            lines.append(line)
+            with written_whole(path) as beside:
+                beside.write_text("".join(json.dumps(known) + "\n" for known in lines))
+        self.diary.append(lines[number])
 
     def _asked(self, number: int) -> range:
         return range(number + 1) if self.settings.ask == "all" else range(number, number + 1)
@@ -198,6 +196,9 @@ def run(run: Run, context: Context) -> Record:
     began = time.time()
     settings = Settings.of(run.settings)
     device = start_fabric(context.device, 1).device
+    if device.type == "cuda":
+        gc.collect()  # what ran before may hold memory in a circle of references
+        torch.cuda.reset_peak_memory_stats(device)
     folder = context.work / "lifelong" / run.key
     stream = open_stream(
         settings.data,
@@ -213,7 +214,7 @@ def run(run: Run, context: Context) -> Record:
         name = settings_of(settings.method)["name"]
         context.progress.start(f"{name}, seed {run.seed}", settings.tasks)
         for number in range(settings.tasks):
-            course.attend(number, lambda epoch: None)
+            course.attend(number)
             context.progress.advance(f"accuracy {course.matrix[-1][-1]:.1%}")
         context.progress.end()
     return Record(run, report(course), Provenance.now(hardware(device), since=began))

@@ -1,7 +1,6 @@
 """Recipes to trained networks: trained once, found again by whoever asks for the same."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from batchensemble.disk import locked
 from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import Part, settings_of
 from batchensemble.lab.models import resnet
@@ -18,6 +16,7 @@ from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.images import ImageBatches, View
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.devices import locked_together
 from batchensemble.lab.training.fit import Training, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import SCHEDULES
@@ -69,7 +68,7 @@ class Trainer:
         """One part, trained in its folder."""
         folder = weights_folder(self.context, recipe, part)
         name = f"{settings_of(part.method)['name']}, seed {part.seed}"
-        with locked(folder, wait=self.context.wait) if self.fabric.is_global_zero else nullcontext():
+        with locked_together(self.fabric, folder, wait=self.context.wait):
             training = self._training(recipe, part)
             log = fit(training, Workplace(self.fabric, folder, self.context.progress), name)
         return Trained(training.model.eval(), log)

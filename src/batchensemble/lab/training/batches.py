@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-import numpy as np
-
 
 class Batches(Protocol):
     """The batches of every epoch.
@@ -20,16 +18,6 @@ class Batches(Protocol):
     def epoch(self, number: int) -> Iterator[Any]:
         """The batches of an epoch, the same at every call: tensors of constant shapes in a tuple or dict."""
         ...
-
-
-def seed_of(*parts: int) -> int:
-    """One seed from several numbers, e.g. a run's seed and an epoch; near numbers give unrelated seeds.
-
-    Example:
-        >>> seed_of(0, 1) == seed_of(0, 1), seed_of(0, 1) == seed_of(1, 0)
-        (True, False)
-    """
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def rank_rows(total: int, rank: int, world: int, *, own_members: bool = False) -> slice:

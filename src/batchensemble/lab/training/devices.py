@@ -1,11 +1,16 @@
 """Which devices train together, and in which precision: Lightning Fabric, started once per process."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
+
+from batchensemble.disk import locked
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -47,6 +52,18 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
     )
     fabric.launch()
     return fabric
+
+
+@contextmanager
+def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Holds the work named by `path` for all processes that train together: the first has the lock.
+
+    Raises:
+        Busy: processes of another training hold it, and `wait` is false.
+    """
+    with locked(path, wait=wait) if fabric.is_global_zero else nullcontext():
+        fabric.barrier()  # nobody reads what those who had the lock before may still write
+        yield
 
 
 def is_one_of_several(devices: int = 1) -> bool:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from .batches import Batches, seed_of
+from batchensemble.lifelong import Diverged
+from batchensemble.lifelong.data import seed_of
+
+from .batches import Batches
 from .checkpoints import Checkpoint, CorruptCheckpoint
 from .journal import Journal, read_journal
 from .progress import Progress, Silent
@@ -20,10 +23,6 @@ from .step import Loss, Replayed, Step
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-
-class Diverged(ArithmeticError):
-    """The loss is not a number any more."""
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,12 @@ class Journal:
 
 
 def read_journal(folder: Path) -> list[dict[str, float]]:
-    """The epochs written so far; a last line cut off by a kill does not count."""
-    path = folder / "log.jsonl"
+    """The epochs written so far."""
+    return read_lines(folder / "log.jsonl")
+
+
+def read_lines(path: Path) -> list[dict[str, float]]:
+    """What a file of JSON lines holds, nothing where it is not there; a last line cut off by a kill does not count."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 

@@ -7,8 +7,8 @@ Schedule = Callable[[float, float], float]
 """(epochs done, epochs in all) to the factor."""
 
 
-def drops(*at: float, factor: float = 0.1, warmup: float = 0.0) -> Schedule:
-    """Times `factor` at every share of the training in `at`, after a linear start over `warmup` epochs.
+def drops(*at: float, warmup: float = 0.0) -> Schedule:
+    """Times a tenth at every share of the training in `at`, after a linear start over `warmup` epochs.
 
     Example:
         >>> schedule = drops(0.5, 0.75)
@@ -18,7 +18,7 @@ def drops(*at: float, factor: float = 0.1, warmup: float = 0.0) -> Schedule:
 
     def schedule(done: float, epochs: float) -> float:
         start = min(1.0, done / warmup) if warmup else 1.0
-        return start * factor ** sum(done >= share * epochs for share in at)
+        return start * 0.1 ** sum(done >= share * epochs for share in at)
 
     return schedule
 

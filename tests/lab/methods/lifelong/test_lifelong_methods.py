@@ -1,6 +1,9 @@
 """What every way to learn tasks must do, and what sets some of them apart."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
@@ -22,6 +25,7 @@ from batchensemble.lab.methods.lifelong import (
     method_from,
     settings_of,
 )
+from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 
@@ -122,16 +126,69 @@ def test_the_same_seed_gives_the_same_student(name: str) -> None:
     assert torch.equal(answers(first, 1), answers(taught(name, tasks=2), 1))
 
 
+class Idle(Meter):
+    """Of a lesson in which nothing is to be trained."""
+
+    def around_step(self, step: int) -> NoReturn:
+        raise AssertionError("an epoch was trained a second time")
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_kept_trainings_are_not_done_again(name: str, tmp_path: Path) -> None:
     whole = taught(name, folder=tmp_path)
     again = begin(name, folder=tmp_path / "learner")
-    told: list[object] = []
     for number in range(3):
-        again.learn(Lesson(number, part(number), QUICK, tmp_path, told.append))
-    assert not told, "no epoch was trained a second time"
+        again.learn(Lesson(number, part(number), QUICK, tmp_path, Idle()))
     for task in range(3):
         assert torch.equal(answers(again, task), answers(whole, task))
+
+
+class Killed(BaseException):
+    """What no method catches."""
+
+
+class Mortal(Meter):
+    """Dies in a step, unless all that is left are fewer."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.left = steps
+
+    @contextmanager
+    def around_step(self, step: int) -> Iterator[None]:
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+        with super().around_step(step):
+            yield
+
+
+def lessons(name: str, folder: Path, steps: int) -> list[Lesson]:
+    """Two tasks by a process that lives for so many steps of each."""
+    student = begin(name, folder=folder / "learner")
+    given = [Lesson(number, part(number), QUICK, folder, Mortal(steps)) for number in range(2)]
+    for lesson in given:
+        student.learn(lesson)
+    return given
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_killed_again_and_again_has_taken_what_one_process_takes(name: str, tmp_path: Path) -> None:
+    whole = lessons(name, tmp_path / "whole", 1000)
+    deaths = 0
+    while True:
+        try:
+            found = lessons(name, tmp_path / "killed", 5)  # not enough for a training, enough for an epoch
+            break
+        except Killed:
+            deaths += 1
+    assert deaths >= 2
+    assert [lesson.meter.operations for lesson in found] == [lesson.meter.operations for lesson in whole]
+    assert [[epoch.loss for epoch in lesson.history] for lesson in found] == [
+        [epoch.loss for epoch in lesson.history] for lesson in whole
+    ]
+    assert all(lesson.meter.former_processor_seconds > 0 for lesson in found)
+    assert not any(lesson.meter.former_processor_seconds for lesson in whole)
 
 
 @pytest.mark.parametrize("name", METHODS)

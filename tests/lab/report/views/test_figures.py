@@ -1,6 +1,5 @@
 """Every figure is drawn, the same every time, and shows the numbers of its records."""
 
-import json
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -18,7 +17,6 @@ from batchensemble.lab.report.views import (
     diversity_against_accuracy,
     entropy_histograms,
     heatmaps,
-    log_figure,
     over_label,
     over_steps,
     prediction_maps,
@@ -252,12 +250,9 @@ def test_trials_that_ran_together_are_seeds_too() -> None:
     assert panel.lines[0].get_ydata() == pytest.approx([2.0, 3.0])
 
 
-def test_training_curves_come_from_json_lines(tmp_path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text(
-        "".join(json.dumps({"epoch": epoch, "loss": 1 / (epoch + 1)}) + "\n" for epoch in range(3)) + '{"ep'
-    )
-    (panel,) = canvas_of(log_figure({"Single": [path]}, "loss")).axes
+def test_training_curves_are_drawn_over_epochs_counted_from_one() -> None:
+    log = [{"epoch": epoch, "loss": 1 / (epoch + 1)} for epoch in range(3)]
+    (panel,) = canvas_of(training_curves("loss")(evidence([place({"log": log}, {"method": "Single"})]))).axes
     assert panel.lines[0].get_xdata() == pytest.approx([1, 2, 3])
     assert panel.lines[0].get_ydata() == pytest.approx([1, 1 / 2, 1 / 3])
 

@@ -1,12 +1,11 @@
 """The archives of the Conference on Machine Translation that the paper trains on: fetched once, read in place."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from batchensemble.lab.data.archive import DownloadBar
+from batchensemble.lab.data.archive import check, download
 
 from .lines import Text, TextFile
 from .parallel import ParallelText
@@ -42,7 +41,7 @@ class WmtArchive:
         """
         path = folder / self.url.rsplit("/", 1)[-1]
         if not path.exists():
-            _download(self.url, self.sha256, path)
+            download(self.url, self.sha256, path, "sha256")
         _check(path, self.sha256)
         return path
 
@@ -72,24 +71,8 @@ class PublishedText:
 
 @cache
 def _check(path: Path, sha256: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        raise ValueError(f"{path}: damaged or truncated (sha256 {found}, published {sha256}); delete it and try again")
-
-
-def _download(url: str, sha256: str, path: Path) -> None:
-    import pooch
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with DownloadBar(path.name) as bar:
-        try:
-            pooch.retrieve(
-                url, sha256, fname=path.name, path=path.parent, downloader=pooch.HTTPDownloader(progressbar=bar)
-            )
-        except OSError as error:
-            advice = f"fetch it by other means and put it at {path}"
-            raise OSError(f"{url}: cannot be downloaded ({error}); {advice}") from error
+    """Once in a process: archives are large, and have many texts."""
+    check(path, sha256, "sha256")
 
 
 EUROPARL = WmtArchive(

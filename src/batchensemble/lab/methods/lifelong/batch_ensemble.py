@@ -60,8 +60,10 @@ class LearnerStudent:
 
     def learn(self, lesson: Lesson) -> None:
         """Learns a task, unless the learner's folder has it."""
-        name = str(lesson.number)
+        name, account = str(lesson.number), lesson.account()
         if name in self.learner.tasks:
+            account.settle(lesson.training.epochs)
+            lesson.history.extend(account.history())
             return
         training = lesson.metered
         if self.learner.tasks:
@@ -69,7 +71,8 @@ class LearnerStudent:
         data, classes = lesson.part.data, lesson.classes
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StalledTask)  # how well a task is learnt is recorded
-            done = self.learner.learn(data, name, classes=classes, training=training, progress=lesson.progress or False)
+            done = self.learner.learn(data, name, classes=classes, training=training, progress=account.note)
+        account.settle(len(done))
         lesson.history.extend(done)
 
     @torch.no_grad()

@@ -12,9 +12,8 @@ import batchensemble as be
 from batchensemble.lifelong.data import Batch, Part, Pool
 from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
 
+from .account import Account
 from .meter import Meter
-
-Progress = Callable[[Epoch], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +25,7 @@ class Lesson:
         part: its training rows and how many classes they have.
         training: how a network is trained on a task.
         folder: keeps every training that a method does for the task, so that a method that was killed only repeats
-            what lies between them.
-        progress: told about every epoch.
+            what lies between them; and what each of them took.
         meter: counts what is computed.
         history: every epoch of every training so far, in order.
     """
@@ -36,7 +34,6 @@ class Lesson:
     part: Part
     training: Training
     folder: Path | None = None
-    progress: Progress | None = None
     meter: Meter = field(default_factory=Meter)
     history: list[Epoch] = field(default_factory=list)
 
@@ -58,7 +55,6 @@ class Lesson:
         *,
         phase: str = "only",
         epochs: int | None = None,
-        lr_scale: float = 1.0,
         weight_decay: float | None = None,
         part: Part | None = None,
         penalty: Callable[[], Tensor] | None = None,
@@ -72,7 +68,6 @@ class Lesson:
             trained: the part that trains.
             phase: names the training, where a method does several for a task.
             epochs: instead of the lesson's.
-            lr_scale: a factor of the lesson's learning rate.
             weight_decay: instead of the lesson's.
             part: other rows than the lesson's.
             penalty: added to the loss.
@@ -86,9 +81,11 @@ class Lesson:
             loss = training.loss(answers, batch.y)
             return loss + penalty() if penalty else loss, answers
 
-        groups = be.parameter_groups(trained, training.lr * lr_scale, decay)
+        groups = be.parameter_groups(trained, training.lr, decay)
         pool = Pool((part or self.part,))
-        done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), self.progress, after_step).run()
+        account = self.account(phase)
+        done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), account.note, after_step).run()
+        account.settle(len(done))
         self.history.extend(done)
         return done[-1].accuracy if done else 0.0
 
@@ -99,6 +96,10 @@ class Lesson:
         with torch.random.fork_rng([x.device] if x.is_cuda else []):
             torch.manual_seed(seed)
             return self.training.augment(x)
+
+    def account(self, phase: str = "only") -> Account:
+        """What a training of this task takes, and what it took before this process."""
+        return Account(self.meter, self.folder and self.folder / f"task-{self.number}-{phase}.json")
 
     def _checkpoint(self, phase: str) -> Checkpoint | None:
         if self.folder is None:

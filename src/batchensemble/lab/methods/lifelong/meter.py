@@ -22,8 +22,10 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        self.operations = 0
-        self._per_step = 0
+        self.operations: float = 0
+        self.former_seconds = 0.0  # of trainings that former processes did or began
+        self.former_processor_seconds = 0.0
+        self._per_step: float = 0
         self._next = -1  # step of the training that is under way
 
     @contextmanager
@@ -35,7 +37,7 @@ class Meter:
 
     @contextmanager
     def around_step(self, step: int) -> Iterator[None]:
-        """Counts the first step of a training and takes the others for its equals, those of a killed process too."""
+        """Counts the first step of a training in this process and takes the others for its equals."""
         known, self._next = step == self._next, step + 1
         if known:
             self.operations += self._per_step
@@ -45,4 +47,3 @@ class Meter:
         with self.counting():
             yield
         self._per_step = self.operations - before
-        self.operations += step * self._per_step

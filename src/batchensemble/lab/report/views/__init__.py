@@ -4,7 +4,7 @@ from batchensemble.lab.report.views.bars import bars
 from batchensemble.lab.report.views.claims import higher, lower, on_a_par, ratio
 from batchensemble.lab.report.views.comparison import comparison
 from batchensemble.lab.report.views.cost import cost_by_size
-from batchensemble.lab.report.views.curves import log_figure, over_steps, training_curves
+from batchensemble.lab.report.views.curves import over_steps, training_curves
 from batchensemble.lab.report.views.diversity import diversity_against_accuracy
 from batchensemble.lab.report.views.entropy import entropy_histograms
 from batchensemble.lab.report.views.growth import over_label
@@ -26,7 +26,6 @@ __all__ = [
     "entropy_histograms",
     "heatmaps",
     "higher",
-    "log_figure",
     "lower",
     "on_a_par",
     "over_label",

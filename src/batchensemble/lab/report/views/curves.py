@@ -1,8 +1,6 @@
 """Curves over steps, tasks, epochs or time."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -81,18 +79,6 @@ def training_curves(
     return view
 
 
-def log_figure(
-    logs: Mapping[str, Sequence[Path | Lines]],
-    *metrics: str | Quantity,
-    name: str = "training",
-    title: str = "Training",
-    caption: str = BANDS["deviation"],
-) -> Figure:
-    """Training curves straight from logs: by name, files of JSON lines (`log.jsonl`) or their lines."""
-    read = {method: [_lines(log) for log in several] for method, several in logs.items()}
-    return _figure(_log_panels(read, tuple(map(quantity, metrics))), (name, title, caption), xlabel="epoch")
-
-
 def _logs(part: Evidence, rows: str) -> dict[str, list[Lines]]:
     return {
         method: [log for _, found in part.with_metric("log", **{rows: method}) for log in _split(found)]
@@ -128,7 +114,7 @@ def _figure(
         axes = grid(canvas, len(drawn))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
             draw_curves(panel, curves, band=band, factor=shown.factor)
-            dress(panel, shown.heading, xlabel, log)
+            dress(panel, shown.heading, xlabel, log=log)
             if title in apart:
                 spread_out(panel, curves.values(), shown.factor)
             panel.set_title(title)
@@ -173,10 +159,3 @@ def _column(log: Lines, metric: str) -> tuple[list[float], list[float | None]]:
 def _split(log: Any) -> list[Lines]:
     """One log or several, as several."""
     return log if log and isinstance(log[0], list) else [log]
-
-
-def _lines(log: Path | Lines) -> Lines:
-    """A log's lines; the last one of a file, if a kill cut it off, does not count."""
-    if not isinstance(log, Path):
-        return log
-    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]

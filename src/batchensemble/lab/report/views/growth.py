@@ -22,7 +22,6 @@ def over_label(
     *metrics: str | Quantity,
     rows: str = "method",
     xlabel: str = "",
-    log: bool = False,
     name: str = "curves",
     title: str = "",
 ) -> View:
@@ -48,7 +47,7 @@ def over_label(
                 draw_curves(panel, curves, factor=one.factor)
                 if evidence.comparable:
                     _rings(panel, part, label, one)
-                dress(panel, one.heading, xlabel or label, log)
+                dress(panel, one.heading, xlabel or label)
                 _reach_every_place(panel, evidence, label)
                 panel.set_title(place)
             legend(canvas, axes)

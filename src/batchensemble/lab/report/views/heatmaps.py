@@ -27,7 +27,6 @@ def heatmaps(
     *,
     rows: str = "method",
     xlabel: str = "accuracy on task",
-    ylabel: str = "after task",
     name: str = "matrices",
     title: str = "",
 ) -> View:
@@ -51,7 +50,7 @@ def heatmaps(
                 image = _panel(panel, matrix, float(every.min()), float(every.max()))
                 panel.set_title(textwrap.fill(name, 26), fontsize=9)
             canvas.supxlabel(xlabel, fontsize=10)
-            canvas.supylabel(ylabel, fontsize=10)
+            canvas.supylabel("after task", fontsize=10)
             bar = canvas.colorbar(image, ax=axes, label=shown.heading, shrink=0.8)
             bar.outline.set_visible(False)
 

@@ -65,9 +65,7 @@ class Curve:
         return float(mean[np.isfinite(mean)][-1])
 
 
-def draw_curves(
-    panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0, marks: bool = True
-) -> None:
+def draw_curves(panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0) -> None:
     """Every curve with its band; colours, dashes and marks tell them apart.
 
     Args:
@@ -75,14 +73,13 @@ def draw_curves(
         curves: by name.
         band: what its half-width is.
         factor: from what was recorded to what is shown.
-        marks: a mark at every point, for few points.
     """
     faint = 0.18 if len(curves) <= 6 else 0.07
     used: Counter[str] = Counter()
     for place, (name, colour) in enumerate(colours(curves).items()):
         mean, width = (factor * values for values in curves[name].mean_and_band(band))
         x = curves[name].x
-        marker = MARKERS[place % len(MARKERS)] if marks and len(x) <= 25 else None
+        marker = MARKERS[place % len(MARKERS)] if len(x) <= 25 else None
         dash = "-" if marker else DASHES[used[colour] % len(DASHES)]
         used[colour] += 1
         panel.plot(x, mean, color=colour, marker=marker, linestyle=dash, label=name, zorder=3)
@@ -90,7 +87,7 @@ def draw_curves(
             panel.fill_between(x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
 
 
-def dress(panel: "Axes", ylabel: str, xlabel: str, log: bool) -> None:
+def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None:
     """Names the axes; what is counted has whole numbers."""
     from matplotlib.ticker import MaxNLocator
 

@@ -38,7 +38,6 @@ class _Recipe:
 def recipes(
     *,
     rows: str = "recipe",
-    naive: str = "naive",
     name: str = "recipes",
     title: str = "Recipes: strong members that differ",
 ) -> View:
@@ -46,7 +45,6 @@ def recipes(
 
     Args:
         rows: the label that names recipes.
-        naive: the word that tells the naive ensemble's name.
         name: of its files.
         title: what it shows.
 
@@ -54,7 +52,7 @@ def recipes(
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = [made for one in evidence.labels(rows) if (made := _recipe(evidence.where(**{rows: one}), one, naive))]
+        found = [made for one in evidence.labels(rows) if (made := _recipe(evidence.where(**{rows: one}), one))]
         if not found:
             raise NotMeasured("no recipe has been measured")
         plane = _plane(found)
@@ -74,12 +72,12 @@ def recipes(
     return view
 
 
-def _recipe(part: Evidence, name: str, naive: str) -> _Recipe | None:
+def _recipe(part: Evidence, name: str) -> _Recipe | None:
     members, apart, ensemble = map(part.summary, ("member_accuracy", "disagreement", "accuracy"))
     if not (members and apart and ensemble):
         return None
     percent = (100 * members.mean, 100 * apart.mean, 100 * ensemble.mean)
-    return _Recipe(name, *percent, naive.lower() in name.lower())
+    return _Recipe(name, *percent, "naive" in name.lower())
 
 
 def _plane(found: list[_Recipe]) -> NDArray[np.float64] | None:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from batchensemble.lab.data.text import Buckets, Prepared
-from batchensemble.lab.training.batches import rank_rows, seed_of
+from batchensemble.lab.training.batches import rank_rows
+from batchensemble.lifelong.data import seed_of
 
 
 class Batch(NamedTuple):

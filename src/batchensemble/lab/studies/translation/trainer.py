@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,11 +12,12 @@ import torch
 from torch import nn
 
 import batchensemble as be
-from batchensemble.disk import locked, written_whole
+from batchensemble.disk import written_whole
 from batchensemble.lab.data.text import Buckets
 from batchensemble.lab.models.transformer import CROSS_ATTENTION, SELF_ATTENTION, SIZES, transformer
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.devices import locked_together
 from batchensemble.lab.training.fit import Training, Workplace, fit
 from batchensemble.lab.training.optimizers import adam
 from batchensemble.lab.training.schedules import inverse_square_root
@@ -70,7 +70,7 @@ class Trainer:
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
         # a step for every shape of batch would take longer to compile than to train
         place = Workplace(self.fabric, folder, self.context.progress, compiled=False)
-        with locked(folder, wait=self.context.wait) if self.fabric.is_global_zero else nullcontext():
+        with locked_together(self.fabric, folder, wait=self.context.wait):
             self._claim(folder)
             training = self._training(recipe, seed)
             log = fit(training, place, f"{recipe.data}, {recipe.size}, {kind}, seed {seed}")
