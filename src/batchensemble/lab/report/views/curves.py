@@ -73,7 +73,7 @@ def training_curves(
         found: dict[str, tuple[Curves, Quantity]] = {}
         for place, part in evidence.apart(rows).items():
             panels = _log_panels(_logs(part, rows), shown)
-            found |= {", ".join(filter(None, (place, metric))): panel for metric, panel in panels.items()}
+            found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
         return _figure(found, (name, title, f"{BANDS['deviation']} {circumstances(evidence)}"), xlabel="epoch")
 
     return view

@@ -1,5 +1,6 @@
 """Diversity against accuracy: every member a point."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -61,7 +62,7 @@ def diversity_against_accuracy(
                 _panel(panel, methods)
                 panel.set_title(said.format(value))
             canvas.supxlabel(accuracy.heading, fontsize=10)
-            canvas.supylabel(shown.heading, fontsize=10)
+            canvas.supylabel(textwrap.fill(shown.heading, 24 * rows_of(len(found))), fontsize=10)
             legend(canvas, axes)
 
         alt = f"{shown.name} against members' accuracy, one panel for each of {', '.join(found)}."

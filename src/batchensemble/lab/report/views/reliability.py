@@ -23,6 +23,8 @@ HOW = (
     "the confidence is orange (too sure), what goes beyond it green (not sure enough). The bars below count pictures."
 )
 
+MOST = 5  # diagrams beside each other
+
 
 def reliability_diagrams(*, rows: str = "method", name: str = "reliability", title: str = "Reliability") -> View:
     """A reliability diagram for every method, with its ECE.
@@ -38,7 +40,8 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
         }
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        across = min(len(drawn), len(evidence.labels(rows)), 5)
+        kinds = len(evidence.labels(rows))
+        across = min(len(drawn), -(-kinds // rows_of(kinds, MOST)))  # six as three and three, not five and one
         down = rows_of(len(drawn), across)
 
         def draw(canvas: "Canvas") -> None:
