@@ -183,9 +183,15 @@ def test_a_closed_sampler_keeps_nothing_and_says_so(tmp_path):
     with filled(folder=tmp_path) as sampler:
         pass
     before = state(sampler)
-    for act in (lambda: sampler.act(some(1)), lambda: sampler.update([8], [1.0]), lambda: sampler.drop([8])):
+    happenings = (
+        lambda: sampler.act(some(1)),
+        lambda: sampler.update([8], [1.0]),
+        lambda: sampler.drop([8]),
+        sampler.train,
+    )
+    for happen in happenings:
         with pytest.raises(ValueError, match="was closed"):
-            act()
+            happen()
     assert equal(state(sampler), before)
 
 
