@@ -117,6 +117,12 @@ def test_who_is_busy_inside_is_named(path: Path) -> None:
         pass
 
 
+def said(code: str) -> str:
+    """What a process of its own prints: a fork of this one would take pytest along."""
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @UNIX
 def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
     code = f"""
@@ -135,8 +141,27 @@ def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
         finally:
             os.kill(child, signal.SIGKILL)
     """
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "again\n"
+    assert said(code) == "again\n"
+
+
+@UNIX
+def test_a_forked_child_that_lets_go_keeps_its_parents_lock(path: Path) -> None:
+    code = f"""
+        import os
+        from pathlib import Path
+        from batchensemble.disk import Busy, locked
+        path = Path({str(path)!r})
+        with locked(path):
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                try:
+                    with locked(path):
+                        print("free")
+                except Busy:
+                    print("still held")
+    """
+    assert said(code) == "still held\n"
 
 
 def refusing(number: int) -> Callable[[int], Any]:

@@ -129,15 +129,15 @@ def held(place: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("ab") as file:  # left there: who waits has it open, and who comes later must meet them
         take(file.fileno(), busy, wait=wait)
+        taker = os.getpid()
         try:
             yield
         finally:
-            with suppress(OSError):  # a disk without locks
-                _unlock(file.fileno())  # to close it is not enough while a forked child has it open, too
+            release(file.fileno(), taker)
 
 
 def take(file: int, busy: str, *, wait: bool = False) -> None:
-    """Takes an open file for this process alone, until it is closed or the process ends, however it ends.
+    """Takes an open file for this process alone, until it is released or the process ends, however it ends.
 
     Args:
         file: its descriptor.
@@ -158,6 +158,21 @@ def take(file: int, busy: str, *, wait: bool = False) -> None:
                 raise
             return warnings.warn("this disk has no locks: nothing keeps a second process away", stacklevel=2)
         time.sleep(_PAUSE)
+
+
+def release(file: int, taker: int) -> None:
+    """Gives back what `take` took; to close the file is not enough while a forked child has it open, too.
+
+    In that child it does nothing: parent and child have one lock between them, and whoever unlocks it frees it for
+    both. A child that lets go of what it inherited, at its end at the latest, must not let others in on its parent.
+
+    Args:
+        file: its descriptor, still open.
+        taker: the process that took it, as `os.getpid()` said there.
+    """
+    if os.getpid() == taker:
+        with suppress(OSError):  # a disk without locks
+            _unlock(file)
 
 
 def _disk_error(error: Exception, beside: Path) -> int | None:
