@@ -261,14 +261,17 @@ def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
         learner.load_task(tmp_path / "a")
 
 
-def test_a_learner_may_be_of_double_precision(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_learner_may_be_of_another_precision(tmp_path: Path, dtype: torch.dtype) -> None:
     x, y = data(0)
-    learner = Learner(net().double(), head=32, training=QUICK)
-    learner.learn((x.double(), y), "a")
+    x = x.to(dtype)
+    learner = Learner(net().to(dtype), head=32, laterals=1, training=QUICK)
+    for name in "ab":
+        learner.learn((x, y), name)
     learner.save(tmp_path)
-    again = Learner(net().double(), head=32, folder=tmp_path)
-    assert learner(x.double(), "a").dtype == torch.float64
-    assert torch.equal(again(x.double(), "a"), learner(x.double(), "a"))
+    again = Learner(net().to(dtype), head=32, laterals=1, folder=tmp_path)
+    assert learner(x, "b").dtype == dtype
+    assert torch.equal(again(x, "b"), learner(x, "b"))
 
 
 def test_a_first_task_cut_short_between_its_two_files_is_learned_again(tmp_path: Path) -> None:

@@ -166,9 +166,7 @@ def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
     found = hashlib.sha256()
     for name, value in tensors.items():
         found.update(name.encode())
-        found.update(
-            value.detach().cpu().contiguous().numpy().tobytes() if isinstance(value, Tensor) else str(value).encode()
-        )
+        found.update(files.raw_bytes(value) if isinstance(value, Tensor) else str(value).encode())
     return found.hexdigest()[:16]
 
 
