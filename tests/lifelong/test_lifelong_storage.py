@@ -261,6 +261,20 @@ def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
         learner.load_task(tmp_path / "a")
 
 
+def test_names_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    learner.learn(data(0), "birds")
+    learner.save_task("birds", tmp_path / "a")
+    same = "'Birds' would share a file with task 'birds'"
+    with pytest.raises(ValueError, match=same):
+        learner.learn(data(1), "Birds")
+    with pytest.raises(ValueError, match="'B' would share a file with task 'b'"):
+        learner.learn_together({"b": data(1), "B": data(2)})
+    with pytest.raises(ValueError, match=same):
+        learner.load_task(tmp_path / "a", "Birds")
+    assert learner.tasks == ("birds",)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_a_learner_may_be_of_another_precision(tmp_path: Path, dtype: torch.dtype) -> None:
     x, y = data(0)

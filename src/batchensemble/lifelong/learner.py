@@ -203,8 +203,7 @@ class Learner(nn.Module):
             )
         names = [storage.checked_name(name) for name in tasks]
         for place, name in enumerate(names):
-            if name in (*self.tasks, *names[:place]):
-                raise ValueError(f"task '{name}' is known already: forget it first, or choose another name")
+            storage.check_new(name, (*self.tasks, *names[:place]), "forget it first, or choose another name")
         return tuple(
             Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
         )
@@ -334,8 +333,7 @@ class Learner(nn.Module):
 
     def _take(self, path: Path, name: str | None, shared: Mapping[str, str]) -> str:
         found, number = storage.load_task(self.network, path, self.beginning.head, name, shared)
-        if found.names[0] in self.tasks:
-            raise ValueError(f"task '{found.names[0]}' is known already: load it under another name")
+        storage.check_new(found.names[0], self.tasks, "load it under another name")
         freeze_common_(self.network.ensemble)
         self._settled = True
         self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)
