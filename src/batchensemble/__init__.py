@@ -6,7 +6,7 @@ from batchensemble.diagnose import Diagnosis, diagnose
 from batchensemble.ensemble import Ensemble
 from batchensemble.export import export_onnx, export_program
 from batchensemble.generate import generate
-from batchensemble.optim import mean_loss, mean_weight_penalty, parameter_groups
+from batchensemble.optim import freeze_shared_, mean_loss, mean_weight_penalty, parameter_groups
 from batchensemble.prediction import Prediction
 from batchensemble.summary import Summary, summary
 from batchensemble.verify import VerificationError, verify
@@ -22,6 +22,7 @@ __all__ = [
     "diagnose",
     "export_onnx",
     "export_program",
+    "freeze_shared_",
     "generate",
     "load",
     "mean_loss",
