@@ -1,6 +1,6 @@
 """Ensembles that cost one network."""
 
-from batchensemble import bandits, metrics, nn
+from batchensemble import bandits, lifelong, metrics, nn
 from batchensemble.convert import convert, load
 from batchensemble.diagnose import Diagnosis, diagnose
 from batchensemble.ensemble import Ensemble
@@ -24,6 +24,7 @@ __all__ = [
     "export_program",
     "freeze_shared_",
     "generate",
+    "lifelong",
     "load",
     "mean_loss",
     "mean_weight_penalty",
