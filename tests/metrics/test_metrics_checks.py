@@ -83,9 +83,10 @@ def test_half_precision_is_good_enough(metric, dtype) -> None:
         found = metric(value, labels)
         return torch.as_tensor(found.error if metric is metrics.reliability else found, dtype=torch.float64)
 
-    exact = measured(value.double())
+    half, exact = value.to(dtype), measured(value.double())
     assert (exact != 0).any()
-    torch.testing.assert_close(measured(value.to(dtype)), exact, rtol=2e-3, atol=0)
+    torch.testing.assert_close(measured(half), exact, rtol=2e-3, atol=0)  # as near as the input is
+    torch.testing.assert_close(measured(half), measured(half.double()), rtol=1e-12, atol=0)  # nothing is added to that
 
 
 @pytest.mark.parametrize("metric", [*OF_ROWS[:-1], OF_LOGS[0]], ids=lambda metric: metric.__name__)
