@@ -11,9 +11,7 @@ import batchensemble as be
 torch.manual_seed(0)
 backbone = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1))
 model = be.convert(backbone, members=1000, init="ones", combine=None)  # tenants have no common answer
-for module in model.modules():
-    if hasattr(module, "r"):
-        module.weight.requires_grad_(False)  # W is common property; a tenant trains its own vectors
+be.freeze_shared_(model)  # W is common property; a tenant trains its own vectors
 
 # Every tenant has its own target: a scale that the backbone does not know.
 x, tenants = torch.randn(4096, 32), torch.randint(1000, (4096,))

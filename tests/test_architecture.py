@@ -148,6 +148,11 @@ def test_opening_the_library_brings_no_heavy_package() -> None:
     assert not set(HEAVY) & set(loaded)
 
 
+def test_every_public_room_is_behind_the_front_door() -> None:
+    code = "import batchensemble as be; print(be.bandits.ThompsonSampler.__name__, be.lifelong.Learner.__name__)"
+    assert run(code) == "ThompsonSampler Learner"
+
+
 def test_opening_the_library_takes_little_more_than_opening_torch() -> None:
     clock = "import time, torch; t = time.perf_counter(); import batchensemble; print(time.perf_counter() - t)"
     assert min(float(run(clock)) for _ in range(2)) < 0.5

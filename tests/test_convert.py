@@ -58,6 +58,11 @@ class Masked(nn.Module):
         return self.layer(x) * scale + mask.sum()
 
 
+def test_batch_dim_counts_from_the_first_axis() -> None:
+    with pytest.raises(ValueError, match=r"batch_dim counts from the first axis.*got -1"):
+        be.convert(nn.Linear(3, 3), members=2, batch_dim=-1)
+
+
 def test_shared_inputs_are_names_of_arguments() -> None:
     with pytest.raises(ValueError, match=r"shared_inputs names \['masks'\].*\['x', 'mask'\]"):
         be.convert(Masked(), members=2, shared_inputs=("masks",))

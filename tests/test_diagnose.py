@@ -123,6 +123,20 @@ def test_batches_of_every_shape() -> None:
     assert be.diagnose(model, torch.utils.data.DataLoader(list(zip(x, y, strict=True)), batch_size=7)).rows == 40
 
 
+@pytest.mark.parametrize("form", [lambda x, y: (x, y), lambda x, y: ({"x": x}, y), lambda x, y: {"x": x, "labels": y}])
+def test_inputs_go_where_the_model_is(monkeypatch: pytest.MonkeyPatch, form) -> None:
+    seen = []
+
+    def predict(model: be.Ensemble, *args: Tensor, **kwargs: Tensor) -> be.Prediction:
+        seen.extend(tensor.device.type for tensor in (*args, *kwargs.values()))
+        return be.Prediction(torch.randn(M, 40, 3))
+
+    monkeypatch.setattr(be.Ensemble, "device", torch.device("meta"))  # in the place of an accelerator
+    monkeypatch.setattr(be.Ensemble, "predict", predict)
+    assert be.diagnose(ensemble(), [form(*batch) for batch in data()]).rows == 80
+    assert seen == ["meta", "meta"]
+
+
 def test_positions_count_as_rows() -> None:
     model = ensemble(nn.Conv2d(3, 4, 1), class_dim=1)
     found = be.diagnose(model, [(images(), torch.arange(7 * 16).reshape(7, 4, 4) % 4)])

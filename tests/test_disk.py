@@ -69,6 +69,78 @@ def test_threads_do_not_meet(path: Path) -> None:
     assert path.read_text() == "mine"
 
 
+def parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".*.part"))
+
+
+def write(path: Path) -> None:
+    with written_whole(path) as beside:
+        beside.write_text("new")
+
+
+def age(path: Path) -> None:
+    """Makes a file one that nobody has written to for two days."""
+    then = time.time() - 2 * 24 * 3600
+    os.utime(path, (then, then))
+
+
+def writer(path: Path) -> subprocess.Popen[str]:
+    """A process in the middle of writing `path`."""
+    code = f"""
+        import time
+        from pathlib import Path
+        from batchensemble.disk import written_whole
+        with written_whole(Path({str(path)!r})) as beside:
+            beside.write_text("half")
+            print("begun", flush=True)
+            time.sleep(60)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_what_a_killed_writer_left_is_removed_by_a_later_one(path: Path) -> None:
+    with writer(path) as process:
+        process.kill()
+    (left,) = parts(path.parent)
+    write(path)
+    assert parts(path.parent) == [left], "it may be a process of another machine, which lives"
+    age(left)
+    write(path.with_name("check"))
+    write(path.with_name("checkpoint.2"))
+    assert parts(path.parent) == [left], "of another file"
+    write(path)
+    assert not parts(path.parent)
+    assert path.read_text() == "new"
+
+
+@UNIX
+def test_what_a_living_writer_writes_is_never_removed(path: Path) -> None:
+    with writer(path) as process:
+        (left,) = parts(path.parent)
+        age(left)
+        write(path)
+        assert parts(path.parent) == [left]
+        process.kill()
+    with written_whole(path) as beside:
+        beside.write_text("mine")
+        age(beside)
+        thread = threading.Thread(target=write, args=(path,))
+        thread.start()
+        thread.join()
+        assert parts(path.parent) == [beside]
+
+
+def test_a_name_of_no_process_is_nobodys(path: Path) -> None:
+    strange = path.with_name(f".checkpoint.{10**30}.1.part")
+    strange.touch()
+    age(strange)
+    write(path)
+    assert parts(path.parent) == [strange]
+
+
 # ---- one process at a time -------------------------------------------------------------------------------------------
 
 
@@ -117,6 +189,12 @@ def test_who_is_busy_inside_is_named(path: Path) -> None:
         pass
 
 
+def said(code: str) -> str:
+    """What a process of its own prints: a fork of this one would take pytest along."""
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @UNIX
 def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
     code = f"""
@@ -135,8 +213,27 @@ def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
         finally:
             os.kill(child, signal.SIGKILL)
     """
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "again\n"
+    assert said(code) == "again\n"
+
+
+@UNIX
+def test_a_forked_child_that_lets_go_keeps_its_parents_lock(path: Path) -> None:
+    code = f"""
+        import os
+        from pathlib import Path
+        from batchensemble.disk import Busy, locked
+        path = Path({str(path)!r})
+        with locked(path):
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                try:
+                    with locked(path):
+                        print("free")
+                except Busy:
+                    print("still held")
+    """
+    assert said(code) == "still held\n"
 
 
 def refusing(number: int) -> Callable[[int], Any]:
@@ -146,9 +243,10 @@ def refusing(number: int) -> Callable[[int], Any]:
     return refused
 
 
-def test_a_disk_without_locks_is_warned_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_a_disk_without_locks_is_warned_of(path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     for name in ("_lock", "_unlock"):
-        monkeypatch.setattr(disk, name, refusing(errno.ENOSYS))
+        monkeypatch.setattr(disk, name, refusing(number))
     with pytest.warns(UserWarning, match="has no locks"), locked(path):
         pass
 

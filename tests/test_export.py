@@ -51,6 +51,13 @@ def test_a_program_answers_batches_of_any_size(options) -> None:
             torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_a_layer_frozen_in_eval_stays_so() -> None:
+    model = be.convert(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), members=2)
+    model.net[1].eval()
+    be.export_program(model, torch.randn(2, 4))
+    assert [module.training for module in model.modules()] == [True, True, True, False]
+
+
 # torch.onnx's own machinery: a pytree class that it deprecates itself, operators of a package that is not installed
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("options", OPTIONS[:4], ids=str)

@@ -107,6 +107,8 @@ def test_another_members_nan_is_not_mine(path: Path) -> None:
     with torch.no_grad():
         model.net[0].r[0, 0] = float("nan")
     model.save_member(1, path)
+    server = ensemble()
+    assert torch.equal(server(rows(), member=server.load_member(path)), model(rows(), member=1))
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -209,8 +209,10 @@ def test_in_training_mode_it_evaluates_and_goes_back():
     model.train()
     for layer in model.net.model.encoder.layers:
         layer.dropout = 0.9
+    frozen = model.net.model.encoder.layers[0]
+    frozen.eval()
     assert torch.equal(be.generate(model, prompts(), **options()), expected)
-    assert all(module.training for module in model.modules())
+    assert [module for module in model.modules() if not module.training] == list(frozen.modules())
 
 
 def test_threads_may_ask_for_different_members():

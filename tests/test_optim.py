@@ -7,6 +7,7 @@ from ensembles import M, convnet, ensemble, images, mlp, rows
 from torch import nn
 
 import batchensemble as be
+from batchensemble.nn.convert import member_modules
 
 
 class Mixture(nn.Module):
@@ -113,3 +114,16 @@ def test_images_too() -> None:
     assert all(
         (p.grad[i] != 0).any() for i in range(M) for n, p in model.named_parameters() if n.endswith((".r", ".s"))
     )
+
+
+@pytest.mark.parametrize("norm", ["shared", "member"])
+@pytest.mark.parametrize("members", [1, 2, 4, 5])  # also as many as some layer has features
+def test_what_members_share_is_frozen_and_nothing_else(norm: str, members: int) -> None:
+    model = be.convert(Mixture(), members=members, norm=norm)
+    be.freeze_shared_(model)
+    own = {id(tensor) for _, module in member_modules(model.net) for _, tensor in module.stacked_tensors()}
+    for name, parameter in model.named_parameters():
+        assert parameter.requires_grad == (id(parameter) in own), name
+    assert not model.net.attention.q_proj.weight.requires_grad
+    assert model.net.attention.q_proj.r.requires_grad
+    assert model.net.norms[0].weight.requires_grad == (norm == "member")

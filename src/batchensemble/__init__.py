@@ -1,12 +1,12 @@
 """Ensembles that cost one network."""
 
-from batchensemble import bandits, metrics, nn
+from batchensemble import bandits, lifelong, metrics, nn
 from batchensemble.convert import convert, load
 from batchensemble.diagnose import Diagnosis, diagnose
 from batchensemble.ensemble import Ensemble
 from batchensemble.export import export_onnx, export_program
 from batchensemble.generate import generate
-from batchensemble.optim import mean_loss, mean_weight_penalty, parameter_groups
+from batchensemble.optim import freeze_shared_, mean_loss, mean_weight_penalty, parameter_groups
 from batchensemble.prediction import Prediction
 from batchensemble.summary import Summary, summary
 from batchensemble.verify import VerificationError, verify
@@ -22,7 +22,9 @@ __all__ = [
     "diagnose",
     "export_onnx",
     "export_program",
+    "freeze_shared_",
     "generate",
+    "lifelong",
     "load",
     "mean_loss",
     "mean_weight_penalty",

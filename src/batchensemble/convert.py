@@ -56,7 +56,7 @@ def convert(
         class_dim: the axis of the classes in the network's output.
         output: the field of a structured output that is combined; `logits`, else the first tensor.
         fan_out: name of the module where one copy of the batch becomes `members` copies; the input by default.
-        batch_dim: the axis that holds the rows.
+        batch_dim: the axis that holds the rows, counted from the first.
         shared_inputs: names of arguments that carry no rows (a causal mask).
         copy: leave `net` untouched; `False` converts it in place.
         generator: where random fast weights come from.
@@ -69,6 +69,8 @@ def convert(
         (torch.Size([5, 3]), torch.Size([4, 5, 3]), torch.Size([5, 3]))
     """
     check_combine(combine)
+    if batch_dim < 0:
+        raise ValueError(f"batch_dim counts from the first axis and is not negative, got {batch_dim}")
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)

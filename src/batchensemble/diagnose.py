@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from batchensemble import metrics
+from batchensemble.axis import map_tensors
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import member_modules
 from batchensemble.prediction import Prediction
@@ -113,7 +114,7 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
     Args:
         model: an ensemble of classifiers (`combine` "softmax" or "vote").
         loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict; or a dict with `labels` in it.
-            Labels of -100 are left out.
+            Labels of -100 are left out. Inputs are moved to where the model is.
 
     Example:
         >>> import batchensemble as be
@@ -168,6 +169,7 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     found, wanted = [], []
     for batch in loader:
         args, kwargs, labels = _inputs_and_labels(batch)
+        args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
         flat = labels.reshape(-1).cpu()

@@ -24,6 +24,9 @@ if sys.platform == "win32":
         os.lseek(file, _BYTE, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
+    def _runs(process: int) -> bool:
+        return False  # os.kill would send it Ctrl-C; and there a file that is being written cannot be removed
+
 else:
     import fcntl
 
@@ -33,12 +36,28 @@ else:
     def _unlock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)
 
+    def _runs(process: int) -> bool:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # somebody else's
+            return True
+        return True
+
 
 _RUST = re.compile(r"\(os error (\d+)\)")
 """How safetensors and tokenizers tell what the disk answered."""
 
 _PAUSE = 0.05
 """Seconds between two looks at a lock."""
+
+_ABANDONED = 24 * 60 * 60
+"""Seconds without a change after which a file that is being written may be one whose writer is gone."""
+
+
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+"""What disks answer that have no locks; the last one is NFS, where the service for them does not run."""
 
 
 class Busy(RuntimeError):
@@ -50,7 +69,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     """Gives a path beside `path` to write to, and renames it to `path` when everything went well.
 
     A process killed at any moment, or a disk that fills up, leaves the former `path` as it was. Processes and threads
-    that write the same `path` do not meet: the last one to end has it.
+    that write the same `path` do not meet: the last one to end has it. What a killed process had begun beside `path`
+    is removed by who writes there a day later.
 
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.
@@ -64,6 +84,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         ('done', ['note.txt'])
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         yield beside
@@ -129,15 +150,15 @@ def held(place: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("ab") as file:  # left there: who waits has it open, and who comes later must meet them
         take(file.fileno(), busy, wait=wait)
+        taker = os.getpid()
         try:
             yield
         finally:
-            with suppress(OSError):  # a disk without locks
-                _unlock(file.fileno())  # to close it is not enough while a forked child has it open, too
+            release(file.fileno(), taker)
 
 
 def take(file: int, busy: str, *, wait: bool = False) -> None:
-    """Takes an open file for this process alone, until it is closed or the process ends, however it ends.
+    """Takes an open file for this process alone, until it is released or the process ends, however it ends.
 
     Args:
         file: its descriptor.
@@ -154,10 +175,40 @@ def take(file: int, busy: str, *, wait: bool = False) -> None:
             if not wait:
                 raise Busy(busy) from None
         except OSError as error:
-            if error.errno not in (errno.ENOSYS, errno.ENOTSUP):
+            if error.errno not in _NO_LOCKS:
                 raise
             return warnings.warn("this disk has no locks: nothing keeps a second process away", stacklevel=2)
         time.sleep(_PAUSE)
+
+
+def release(file: int, taker: int) -> None:
+    """Gives back what `take` took; to close the file is not enough while a forked child has it open, too.
+
+    In that child it does nothing: parent and child have one lock between them, and whoever unlocks it frees it for
+    both. A child that lets go of what it inherited, at its end at the latest, must not let others in on its parent.
+
+    Args:
+        file: its descriptor, still open.
+        taker: the process that took it, as `os.getpid()` said there.
+    """
+    if os.getpid() == taker:
+        with suppress(OSError):  # a disk without locks
+            _unlock(file)
+
+
+def _sweep(path: Path) -> None:
+    """Removes what killed writers of `path` have left beside it.
+
+    Never what a living one writes: on this machine its process is there, however long it sleeps. A process of another
+    machine on the same disk, or of another container, cannot be asked for; but it has not stopped for a day in the
+    middle of a file, and no two clocks are a day apart.
+    """
+    left = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.\d+\.part")
+    with suppress(OSError):  # who may not look around may still write
+        for other in path.parent.iterdir():
+            found = left.fullmatch(other.name)
+            if found and time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):
+                other.unlink()
 
 
 def _disk_error(error: Exception, beside: Path) -> int | None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
@@ -108,13 +108,9 @@ def export_onnx(
 
 @contextmanager
 def _serving(model: Ensemble) -> Iterator[Served]:
-    """The module to export, in evaluation mode and without gradients; the model's own mode comes back."""
-    mode = model.training
-    try:
-        with torch.no_grad():
-            yield Served(model).eval()
-    finally:
-        model.train(mode)
+    """The module to export, in evaluation mode and without gradients; afterwards every module is in its own mode."""
+    with evaluating(model), torch.no_grad():
+        yield Served(model).eval()
 
 
 def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:

@@ -23,7 +23,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
 
     Args:
         path: where to; replaced if it is there.
-        kind: "ensemble" or "member".
+        kind: what it holds: "ensemble", "member", "task", "shared", "sampler" or "weights" (a sampler's).
         tensors: what to keep; NaN in any of them is refused.
         header: what belongs to them, as JSON values.
 
@@ -113,7 +113,7 @@ def fingerprints(net: nn.Module) -> dict[str, str]:
             digest = hashlib.sha256()
             for key, tensor in shared.items():
                 digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-                digest.update(_bytes(tensor))
+                digest.update(raw_bytes(tensor))
             found[name] = digest.hexdigest()[:16]
     return found
 
@@ -126,5 +126,11 @@ def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in own.items() if tensor is not None and name not in transient}
 
 
-def _bytes(tensor: Tensor) -> bytes:
+def raw_bytes(tensor: Tensor) -> bytes:
+    """The numbers as they lie in memory, also of types that NumPy does not have.
+
+    Example:
+        >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()
+        '803f803f'
+    """
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -6,14 +6,14 @@ rows, member-major, `(members * N * beams, ...)`, and a beam that moves takes th
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.member import reborn
@@ -51,7 +51,7 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
     """
     owner = _owner(model, member, args, kwargs)
     decoder = _decoder(model, owner)
-    with _evaluating(model), folded_once(model.net) if owner is None else nullcontext():
+    with evaluating(model), folded_once(model.net) if owner is None else nullcontext():
         return decoder.generate(*args, **kwargs)
 
 
@@ -171,16 +171,3 @@ class _Encoder:
                 f"fan_out={self._model.settings.fan_out!r} is in the encoder: generate needs it in the decoder"
             )
         return output
-
-
-@contextmanager
-def _evaluating(model: Ensemble) -> Iterator[None]:
-    """Evaluation mode, and back; what is in it already is left alone, so that threads may share it."""
-    if not model.training:
-        yield
-        return
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train()

@@ -1,4 +1,4 @@
-"""Training an ensemble: parameter groups, the mean of members' losses, the mean-weight penalty."""
+"""Training an ensemble: parameter groups, frozen weights, the mean of members' losses, the mean-weight penalty."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.nn.layers import RankOne
+from batchensemble.nn.member import MemberModule
 
 _NORMS = (
     nn.modules.batchnorm._NormBase,
@@ -61,6 +62,28 @@ def _kind(module: nn.Module, name: str, parameter: nn.Parameter) -> str:
         return "fast"
     is_norm = isinstance(module, _NORMS) or "norm" in type(module).__name__.lower()
     return "norm and bias" if is_norm or "bias" in name or parameter.ndim < 2 else "slow"
+
+
+def freeze_shared_(model: nn.Module) -> None:
+    """From now on only what members have to themselves is trained: r, s, biases, own norms.
+
+    Statistics of shared batch norms are no parameters: put such norms into `eval()`, or training moves them on.
+
+    Args:
+        model: an ensemble, changed in place. Make its optimiser afterwards.
+
+    Example:
+        >>> import batchensemble as be
+        >>> model = be.convert(nn.Linear(4, 2), members=2)
+        >>> freeze_shared_(model)
+        >>> [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+        ['net.bias', 'net.r', 'net.s']
+    """
+    for module in model.modules():
+        own = module.stacked if isinstance(module, MemberModule) else ()
+        for name, parameter in module.named_parameters(recurse=False):
+            if name not in own:
+                parameter.requires_grad_(False)
 
 
 def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **options: Any) -> Tensor:

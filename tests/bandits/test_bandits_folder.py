@@ -2,6 +2,9 @@
 
 import errno
 import os
+import subprocess
+import sys
+import textwrap
 
 import pytest
 import torch
@@ -154,6 +157,43 @@ def test_two_samplers_never_share_a_folder(tmp_path):
     reopened(tmp_path)
 
 
+FORKED = """
+    import os, sys
+    from pathlib import Path
+    from batchensemble.bandits.journal import Journal
+    from batchensemble.disk import Busy
+    path = Path(sys.argv[1])
+    journal = Journal(path)
+    stop, go_on = os.pipe()
+    child = os.fork()
+    if not child:
+        {child}
+    {parent}
+    try:
+        Journal(path)
+        print("free")
+    except Busy:
+        print("held")
+    os.write(go_on, b".")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.parametrize(
+    ("child", "parent", "found"),
+    [
+        ("os.read(stop, 1), os._exit(0)", "journal.close()", "free"),
+        ("journal.close(), os._exit(0)", "os.waitpid(child, 0)", "held"),
+        ("sys.exit()  # which ends what weakref.finalize has left", "os.waitpid(child, 0)", "held"),
+    ],
+    ids=["a child that lives", "a child that closes", "a child that ends"],
+)
+def test_a_forked_child_neither_keeps_nor_frees_a_journal(tmp_path, child, parent, found):
+    code = textwrap.dedent(FORKED).format(child=child, parent=parent)
+    command = [sys.executable, "-W", "ignore", "-c", code, tmp_path / "journal"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == found
+
+
 def test_another_network_is_refused(tmp_path):
     filled(folder=tmp_path).close()
     with pytest.raises(ValueError, match="does not fit this network"):
@@ -183,9 +223,15 @@ def test_a_closed_sampler_keeps_nothing_and_says_so(tmp_path):
     with filled(folder=tmp_path) as sampler:
         pass
     before = state(sampler)
-    for act in (lambda: sampler.act(some(1)), lambda: sampler.update([8], [1.0]), lambda: sampler.drop([8])):
+    happenings = (
+        lambda: sampler.act(some(1)),
+        lambda: sampler.update([8], [1.0]),
+        lambda: sampler.drop([8]),
+        sampler.train,
+    )
+    for happen in happenings:
         with pytest.raises(ValueError, match="was closed"):
-            act()
+            happen()
     assert equal(state(sampler), before)
 
 

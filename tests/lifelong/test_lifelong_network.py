@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 import batchensemble as be
-from batchensemble.lifelong.network import freeze_common_, train_own_, twin
+from batchensemble.lifelong.network import train_own_, twin
 
 
 def ensemble(net: nn.Module, members: int = 3) -> be.Ensemble:
     model = be.convert(net, members, combine=None, generator=torch.Generator().manual_seed(0))
-    freeze_common_(model)
+    be.freeze_shared_(model)
     return model
 
 

@@ -261,14 +261,31 @@ def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
         learner.load_task(tmp_path / "a")
 
 
-def test_a_learner_may_be_of_double_precision(tmp_path: Path) -> None:
+def test_names_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    learner.learn(data(0), "birds")
+    learner.save_task("birds", tmp_path / "a")
+    same = "'Birds' would share a file with task 'birds'"
+    with pytest.raises(ValueError, match=same):
+        learner.learn(data(1), "Birds")
+    with pytest.raises(ValueError, match="'B' would share a file with task 'b'"):
+        learner.learn_together({"b": data(1), "B": data(2)})
+    with pytest.raises(ValueError, match=same):
+        learner.load_task(tmp_path / "a", "Birds")
+    assert learner.tasks == ("birds",)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_learner_may_be_of_another_precision(tmp_path: Path, dtype: torch.dtype) -> None:
     x, y = data(0)
-    learner = Learner(net().double(), head=32, training=QUICK)
-    learner.learn((x.double(), y), "a")
+    x = x.to(dtype)
+    learner = Learner(net().to(dtype), head=32, laterals=1, training=QUICK)
+    for name in "ab":
+        learner.learn((x, y), name)
     learner.save(tmp_path)
-    again = Learner(net().double(), head=32, folder=tmp_path)
-    assert learner(x.double(), "a").dtype == torch.float64
-    assert torch.equal(again(x.double(), "a"), learner(x.double(), "a"))
+    again = Learner(net().to(dtype), head=32, laterals=1, folder=tmp_path)
+    assert learner(x, "b").dtype == dtype
+    assert torch.equal(again(x, "b"), learner(x, "b"))
 
 
 def test_a_first_task_cut_short_between_its_two_files_is_learned_again(tmp_path: Path) -> None:

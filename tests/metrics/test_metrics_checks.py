@@ -73,8 +73,20 @@ def test_what_only_probabilities_can_get_wrong(metric) -> None:
 @pytest.mark.parametrize("metric", LABELLED, ids=lambda metric: metric.__name__)
 def test_half_precision_is_good_enough(metric, dtype) -> None:
     probs = torch.randn(40, 100, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    value = probs.log() if metric in OF_LOGS else torch.stack([probs, probs]) if metric in OF_MEMBERS else probs
-    metric(value.to(dtype), torch.zeros(40, dtype=torch.uint8))
+    labels = torch.where(torch.arange(40) % 2 == 0, probs.argmax(-1), torch.arange(40)).to(torch.uint8)
+    value = (
+        probs.log() if metric in OF_LOGS else torch.stack([probs, probs.roll(1, 0)]) if metric in OF_MEMBERS else probs
+    )
+
+    def measured(value: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)  # temperature scaling takes random halves
+        found = metric(value, labels)
+        return torch.as_tensor(found.error if metric is metrics.reliability else found, dtype=torch.float64)
+
+    half, exact = value.to(dtype), measured(value.double())
+    assert (exact != 0).any()
+    torch.testing.assert_close(measured(half), exact, rtol=2e-3, atol=0)  # as near as the input is
+    torch.testing.assert_close(measured(half), measured(half.double()), rtol=1e-12, atol=0)  # nothing is added to that
 
 
 @pytest.mark.parametrize("metric", [*OF_ROWS[:-1], OF_LOGS[0]], ids=lambda metric: metric.__name__)

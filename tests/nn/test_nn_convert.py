@@ -113,6 +113,36 @@ def test_hooks_attributes_and_modes_survive_both_ways() -> None:
     assert vars(plain[0]).keys() == vars(layer).keys()  # nothing of ours is left behind
 
 
+@pytest.mark.parametrize("norm", ["shared", "member"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: nn.Linear(4, 4),
+        lambda: nn.Embedding(4, 4),
+        lambda: nn.MultiheadAttention(4, 2),
+        lambda: nn.LSTM(4, 4),
+        lambda: nn.BatchNorm1d(4),
+    ],
+)
+def test_attributes_under_our_names_come_back(layer, norm: str) -> None:
+    plain = layer()
+    own = {name: f"their {name}" for name in ("rank", "init", "members", "routed", "where", "rows_at", "theirs")}
+    for name, value in own.items():
+        setattr(plain, name, value)
+    model = be.convert(nn.Sequential(plain, nn.Linear(4, 4)), members=2, include="*", norm=norm, combine="mean")
+    assert getattr(model.net[0], "rows_at", None) in (None, 0)
+    found = model.add_members(1).extract(2)[0]
+    assert {name: vars(found)[name] for name in own} == own
+    assert vars(found).keys() == vars(plain).keys()
+
+
+def test_what_is_inside_a_layer_is_left_alone() -> None:
+    layer = Named(4, 4)
+    layer.inner = nn.Identity()
+    layer.inner.where = "theirs"
+    assert vars(be.convert(layer, members=2).extract(0).inner) == vars(layer.inner)
+
+
 @pytest.mark.parametrize("frozen", ["weight", "bias"])
 def test_what_was_frozen_stays_frozen(frozen: str) -> None:
     layer = nn.Conv2d(3, 4, 1)

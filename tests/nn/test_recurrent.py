@@ -155,8 +155,21 @@ def test_a_mode_and_a_hook_survive_conversion() -> None:
     assert seen == ["before", "after"] * 2
 
 
-def test_networks_may_flatten_parameters() -> None:
-    be.nn.LSTM(WIDTH, H, members=M).flatten_parameters()
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_networks_may_flatten_parameters(kind: str) -> None:
+    class Flattening(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.recurrent = getattr(nn, kind)(WIDTH, H, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.recurrent.flatten_parameters()
+            return self.recurrent(x)[0]
+
+    model = randomise(be.convert(Flattening().double(), members=M, combine="mean")).eval()
+    x = batch({"batch_first": True})
+    for i in range(M):
+        close(model(x, member=i), model.extract(i)(x))
 
 
 def test_gradients_reach_only_members_with_rows() -> None:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import safetensors.torch
 from torch import Tensor
 
-from batchensemble.disk import sync_folder, take
+from batchensemble.disk import release, sync_folder, take
 
 Event = dict[str, Tensor]
 """Tensors by name, as one safetensors block."""
@@ -43,12 +43,12 @@ class Journal:
         self.path = path
         is_new = not path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
-        self._closing = weakref.finalize(self, os.close, self._file)  # a journal that nobody holds lets its file go
         try:
             take(self._file, f"another process, or another sampler of this one, writes to {path}")
         except BaseException:
-            self.close()
+            os.close(self._file)
             raise
+        self._closing = weakref.finalize(self, _let_go, self._file, os.getpid())  # also of a journal that nobody holds
         if is_new:
             sync_folder(path.parent)
         self._end = sum(_HEAD.size + len(block) for block in self._blocks())  # of the last whole event
@@ -98,6 +98,11 @@ class Journal:
     def close(self) -> None:
         """Lets the file go."""
         self._closing()
+
+
+def _let_go(file: int, taker: int) -> None:
+    release(file, taker)
+    os.close(file)
 
 
 def _only_zeros(file: BinaryIO) -> bool:

@@ -143,6 +143,7 @@ class ThompsonSampler:
     def train(self) -> None:
         """One training now, besides those that rewards bring about."""
         with self._lock:
+            self._check_open()
             if not len(self._ledger):
                 raise ValueError("there is no reward yet to learn from")
             self._train()
@@ -188,12 +189,15 @@ class ThompsonSampler:
             raise ValueError("the network's values are not finite")
         return values
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the sampler was closed: nothing would be kept of this")
+
     # ---- events ----------------------------------------------------------------------------------------------------
 
     def _happen(self, event: Event) -> None:
         """An event: first on the disk, then in memory, so that what was returned was written."""
-        if self._closed:
-            raise ValueError("the sampler was closed: nothing would be kept of this")
+        self._check_open()
         if self._journal is not None:
             self._journal.append(event)
         self._apply(event)

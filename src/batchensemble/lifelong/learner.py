@@ -17,7 +17,7 @@ from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
 from batchensemble.lifelong.head import HeadRule, TaskHead
-from batchensemble.lifelong.network import Tasks, freeze_common_
+from batchensemble.lifelong.network import Tasks
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
@@ -25,7 +25,7 @@ from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
 from batchensemble.nn.init import Init
 from batchensemble.nn.selection import Rule
-from batchensemble.optim import parameter_groups
+from batchensemble.optim import freeze_shared_, parameter_groups
 from batchensemble.prediction import Prediction
 
 Norm = Literal["shared", "statistics", "member"]
@@ -102,7 +102,7 @@ class Learner(nn.Module):
         self._skill: float | None = None
         self._settled = pretrained  # the shared weights are final
         if pretrained:
-            freeze_common_(body)
+            freeze_shared_(body)
         self.eval()
         if self.folder is not None:
             self._open(self.folder)
@@ -203,8 +203,7 @@ class Learner(nn.Module):
             )
         names = [storage.checked_name(name) for name in tasks]
         for place, name in enumerate(names):
-            if name in (*self.tasks, *names[:place]):
-                raise ValueError(f"task '{name}' is known already: forget it first, or choose another name")
+            storage.check_new(name, (*self.tasks, *names[:place]), "forget it first, or choose another name")
         return tuple(
             Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
         )
@@ -334,9 +333,8 @@ class Learner(nn.Module):
 
     def _take(self, path: Path, name: str | None, shared: Mapping[str, str]) -> str:
         found, number = storage.load_task(self.network, path, self.beginning.head, name, shared)
-        if found.names[0] in self.tasks:
-            raise ValueError(f"task '{found.names[0]}' is known already: load it under another name")
-        freeze_common_(self.network.ensemble)
+        storage.check_new(found.names[0], self.tasks, "load it under another name")
+        freeze_shared_(self.network.ensemble)
         self._settled = True
         self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)
         self._numbers[found.names[0]] = number

@@ -117,15 +117,6 @@ def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None
     return new
 
 
-def freeze_common_(ensemble: Ensemble) -> None:
-    """What members share trains no more."""
-    for module in ensemble.modules():
-        own = set(module.stacked) if isinstance(module, MemberModule) else set()
-        for name, parameter in module.named_parameters(recurse=False):
-            if name not in own:
-                parameter.requires_grad_(False)
-
-
 def train_own_(ensemble: Ensemble) -> None:
     """Training mode, except for what keeps shared statistics: a module with buffers that are not the members'."""
     ensemble.train()

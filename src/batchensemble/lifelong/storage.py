@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,28 @@ def checked_name(name: str | int) -> str:
     if not re.fullmatch(r"[\w.-]+", text) or len(text.encode()) > LONGEST:
         raise ValueError(f"a task's name is made of at most {LONGEST} letters, digits, '_', '-' and '.', got {text!r}")
     return text
+
+
+def check_new(name: str, known: Iterable[str], instead: str) -> None:
+    """Refuses a task's name that is taken, or that some disks (those of macOS and Windows) would not tell from one.
+
+    Args:
+        name: of the new task.
+        known: names of the others.
+        instead: what to do where it is taken.
+
+    Example:
+        >>> check_new("Birds", ["cats", "birds"], "choose another name")
+        Traceback (most recent call last):
+        ValueError: task 'Birds' would share a file with task 'birds' on disks that ignore case: choose another name
+    """
+    for other in known:
+        if name == other:
+            raise ValueError(f"task '{name}' is known already: {instead}")
+        if name.casefold() == other.casefold():
+            raise ValueError(
+                f"task '{name}' would share a file with task '{other}' on disks that ignore case: {instead}"
+            )
 
 
 def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping[str, str]) -> None:
@@ -166,9 +188,7 @@ def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
     found = hashlib.sha256()
     for name, value in tensors.items():
         found.update(name.encode())
-        found.update(
-            value.detach().cpu().contiguous().numpy().tobytes() if isinstance(value, Tensor) else str(value).encode()
-        )
+        found.update(files.raw_bytes(value) if isinstance(value, Tensor) else str(value).encode())
     return found.hexdigest()[:16]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.init import Fast
 from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import FastModule, Pick, put, reborn
+from batchensemble.nn.member import FastModule, Pick, put
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
@@ -127,7 +127,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
         """The plain attention of one member, packed where the original was."""
-        module = reborn(self, self.plain_type)
+        module = self.plain_twin()
         parts: list[Any] = [module._modules.pop(name) for name in _PROJECTIONS]
         linears: list[Any] = [part.plain(pick) for part in parts]
         if self._qkv_same_embed_dim:

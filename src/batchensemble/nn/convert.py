@@ -100,8 +100,9 @@ def _shared_norms(net: nn.Module) -> dict[nn.Module, nn.Module]:
 def _ensembled(target: Any, name: str, module: nn.Module, fast: Fast) -> Converted:
     layer = target.ensembled(module, fast.members if issubclass(target, _NORMS) else fast)
     for inner, part in layer.named_modules():
-        part.where = f"{name}.{inner}" if inner else name
-        part.routed = True
+        if isinstance(part, Converted):
+            part.where = f"{name}.{inner}" if inner else name
+            part.routed = True
     return layer  # type: ignore[no-any-return]
 
 

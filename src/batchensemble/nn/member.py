@@ -1,6 +1,6 @@
 """What every converted module is: something plain, some of whose tensors have one row per member."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, Self, cast
 
 import torch
@@ -12,10 +12,19 @@ Pick = int | None  # a member, or None for the mean of all of them
 
 
 class Converted(nn.Module):
-    """A module that stands for a plain one, and can give it back."""
+    """A module that stands for a plain one, and can give it back.
+
+    Attributes:
+        plain_type: the class of the plain one.
+        routed: whether rows come by the ensemble's route, or in equal blocks (a layer used on its own).
+        where: the layer's name in its network, for messages.
+        theirs: what the plain one had under names that are ours here.
+    """
 
     plain_type: type[nn.Module]
+    routed: bool = False
     where: str = ""
+    theirs: tuple[tuple[str, Any], ...] = ()
 
     def plain(self, pick: Pick) -> nn.Module:
         """The plain module of one member, or of the members' mean weight."""
@@ -24,7 +33,12 @@ class Converted(nn.Module):
     @classmethod
     def around(cls, module: nn.Module) -> Self:
         """An instance that takes over everything `module` has: tensors, settings, hooks."""
-        return cast(Self, reborn(module, cls, plain_type=type(module)))
+        theirs = tuple((name, value) for name, value in vars(module).items() if name in _OURS)
+        return cast(Self, reborn(module, cls, without=_OURS, plain_type=type(module), theirs=theirs))
+
+    def plain_twin(self) -> nn.Module:
+        """An instance of the plain class that has everything of this one but what makes it ours."""
+        return reborn(self, self.plain_type, without=_OURS, **dict(self.theirs))
 
 
 class FastModule(Converted):
@@ -70,13 +84,10 @@ class MemberModule(Converted):
 
     Attributes:
         members: how many members there are.
-        routed: whether rows come by the ensemble's route, or in equal blocks (a layer used on its own).
-        where: the layer's name in its network, for messages.
         stacked: names of the parameters and buffers whose first axis is the member.
     """
 
     members: int
-    routed: bool = False
     stacked: ClassVar[tuple[str, ...]] = ()
 
     def extra_repr(self) -> str:
@@ -133,7 +144,7 @@ class MemberModule(Converted):
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
         """The plain module that member `pick` is."""
-        module = reborn(self, self.plain_type)
+        module = self.plain_twin()
         for name in ("r", "s"):
             module._parameters.pop(name, None)
         for name, tensor in self.unstacked(pick).items():
@@ -154,12 +165,19 @@ def _mean(tensor: Tensor) -> Tensor:
     return tensor.mean(0) if tensor.is_floating_point() else tensor.amax(0)  # counters: the longest
 
 
-_OURS = ("plain_type", "where", "members", "routed", "rank", "init", "rows_at")
+_OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")
 
 
-def reborn(module: nn.Module, kind: type[nn.Module], **attributes: Any) -> nn.Module:
-    """`module` as another class: the same tensors, settings and hooks, in containers of its own."""
+def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = (), **attributes: Any) -> nn.Module:
+    """`module` as another class: the same tensors, settings and hooks, in containers of its own.
+
+    Args:
+        module: left as it is.
+        kind: the other class.
+        without: names of attributes that are not taken over.
+        **attributes: to have besides.
+    """
     twin = kind.__new__(kind)
-    state = {k: v.copy() if isinstance(v, dict) else v for k, v in module.__dict__.items() if k not in _OURS}
+    state = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items() if k not in without}
     twin.__dict__.update(state | attributes)
     return twin

@@ -159,10 +159,10 @@ class GRU(Recurrent):
 
 
 def _bare(plain: Any) -> nn.RNNBase:
-    """A layer of the same settings whose weights are empty."""
+    """A layer of the same settings, a subclass's own among them, whose weights are empty."""
     options: dict[str, Any] = {"proj_size": plain.proj_size} if isinstance(plain, nn.LSTM) else {}
     kind = nn.LSTM if isinstance(plain, nn.LSTM) else nn.GRU
-    return kind(
+    bare = kind(
         plain.input_size,
         plain.hidden_size,
         plain.num_layers,
@@ -173,6 +173,8 @@ def _bare(plain: Any) -> nn.RNNBase:
         device="meta",
         **options,
     )
+    bare.__dict__.update({name: value for name, value in vars(plain).items() if name not in vars(bare)})
+    return bare
 
 
 def _packed_like(y: Tensor, lengths: Tensor, x: PackedSequence, axis: int) -> PackedSequence:

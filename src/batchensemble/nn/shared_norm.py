@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import Converted, Pick, reborn
+from batchensemble.nn.member import Converted, Pick
 from batchensemble.nn.route import current, taken_apart
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.tracing import is_compiled
@@ -53,7 +53,7 @@ class SharedBatchNorm(Converted):
 
     def plain(self, pick: Pick) -> nn.Module:
         """The norm itself."""
-        return reborn(self, self.plain_type)
+        return self.plain_twin()
 
 
 class MemberwiseNorm(torch.autograd.Function):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from batchensemble.ensemble import evaluating
 from batchensemble.lab.data.text import PAD, Prepared
 from batchensemble.lab.models.transformer import dropping
 
@@ -57,12 +58,8 @@ class Evaluator:
 
     def likelihood(self, model: nn.Module) -> Likelihood:
         """Of a network or an ensemble, in evaluation mode; put back afterwards."""
-        mode = model.training
-        model.eval()
-        try:
+        with evaluating(model):
             return self._likelihood(lambda batch: member_log_probs(model, batch))
-        finally:
-            model.train(mode)
 
     def dropout_likelihood(self, net: nn.Module, rate: float, samples: int, seed: int) -> Likelihood:
         """Of one network whose masks are drawn `samples` times at some rate: MC-dropout."""

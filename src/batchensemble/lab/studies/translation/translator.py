@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.disk import written_whole
+from batchensemble.ensemble import evaluating
 from batchensemble.lab.data.text import PAD, Vocabulary
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
@@ -76,15 +77,11 @@ class Translator:
         """
         rows = self._encoded(sentences)
         found = [""] * len(sentences)
-        mode = self.model.training
-        self.model.eval()
-        try:
+        with evaluating(self.model):
             for places in self._together(rows):
                 said = self._search(_padded([rows[place] for place in places], self._device))
                 for place, text in zip(places, self.vocabulary.decode(said.tolist()), strict=True):
                     found[place] = text
-        finally:
-            self.model.train(mode)
         return found
 
     def agreement(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Agreement]:
