@@ -81,6 +81,11 @@ def test_without_the_laboratory_it_says_what_to_install():
     assert done.stderr == "batchensemble: there is no typer here; pip install 'batchensemble[lab]'\n"
 
 
+def test_what_has_no_table_says_where_its_figure_is(run, monkeypatch):
+    monkeypatch.setattr(cli, "EXPERIMENTS", {"counting": replace(COUNTING, show=())})
+    assert "A figure: batchensemble report --results results" in run("run", "counting").output
+
+
 def test_only_some_rows_and_other_seeds(run, tmp_path):
     assert run("run", "counting", "--only", "far", "--seeds", "4,5").exit_code == 0
     assert [record.run.seed for record in Store(tmp_path / "results").all()] in ([4, 5], [5, 4])

@@ -273,6 +273,8 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
         if least > console.width:  # a terminal wraps long lines; rich would leave out columns
             drawn.width = least
         console.print(drawn, crop=False)
+    if not tables:
+        console.print(f"A figure: batchensemble report --results {store.folder}", style="dim", markup=False)
 
 
 def _drawn(table: Table) -> RichTable:

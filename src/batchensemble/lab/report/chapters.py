@@ -77,6 +77,13 @@ class Section:
         return self.evidence.scale
 
     @property
+    def extent(self) -> str:
+        """The scale, and how many of its runs there are unless all are."""
+        places = len(self.evidence.places)
+        done = places - len(self.evidence.missing)
+        return self.scale if done == places else f"{self.scale} {done}/{places}"
+
+    @property
     def measured(self) -> bool:
         """Whether any of the claims could be held against numbers."""
         return self.count(Verdict.OPEN) < len(self.checks)

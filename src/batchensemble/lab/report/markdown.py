@@ -15,7 +15,7 @@ def markdown_page(chapters: Sequence[Chapter]) -> str:
 
 
 def _state(chapter: Chapter) -> str:
-    return ", ".join(section.scale for section in chapter.sections) or "not run"
+    return ", ".join(section.extent for section in chapter.sections) or "not run"
 
 
 def _chapter(chapter: Chapter) -> Iterator[str]:
