@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Si
 from batchensemble.lab.models import resnet
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
+from batchensemble.lab.studies.speed.timing import keep_the_heap
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.trainer import on_device
 from batchensemble.lab.training.devices import Precision, start_fabric
@@ -51,18 +52,28 @@ class Settings:
     precision: Precision = "bf16"
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An ensemble and a batch: what is timed, and how many parameters answer."""
+
+    ask: Callable[[], Tensor]
+    parameters: float
+
+
 def run(run: Run, context: Context) -> Record:
     """Measures every kind of ensemble at every size, relative to one network on the same images."""
     began = time.time()
     settings = Settings(**{**run.settings, "members": tuple(run.settings["members"])})
     fabric = start_fabric(context.device, 1, settings.precision)
-    single = measure(Single(), settings, fabric)
+    keep_the_heap()
+    one = asked(Single(), settings, fabric)
+    single, _ = measure(one, one, settings, fabric)
     context.progress.start("cost", len(KINDS) * len(settings.members))
     rows = []
     for kind, make in KINDS.items():
         for members in settings.members:
-            cost = measure(make(members), settings, fabric)
-            relative = {f"relative_{name}": value / single[name] for name, value in cost.items() if single[name]}
+            cost, beside = measure(asked(make(members), settings, fabric), one, settings, fabric)
+            relative = {f"relative_{name}": value / beside[name] for name, value in cost.items() if beside[name]}
             rows.append({"kind": kind, "members": members, **cost, **relative})
             context.progress.advance()
     context.progress.end()
@@ -70,8 +81,8 @@ def run(run: Run, context: Context) -> Record:
     return Record(run, metrics, Provenance.now(hardware(fabric.device), since=began))
 
 
-def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, float]:
-    """Seconds to classify a batch, parameters, and on a GPU the most memory that it took."""
+def asked(method: Method, settings: Settings, fabric: "Fabric") -> Asked:
+    """An untrained ensemble, and a batch of noise: neither changes what it takes."""
     device = fabric.device
     network = partial(resnet, settings.depth, settings.width, settings.classes)
     models = [on_device(part.method.build(network, part.seed).eval(), device) for part in method.parts(0)]
@@ -81,22 +92,35 @@ def measure(method: Method, settings: Settings, fabric: "Fabric") -> dict[str, f
         torch.compiler.reset()  # every ensemble is compiled anew, however many came before
         images = images.contiguous(memory_format=torch.channels_last)
         ask = torch.compile(partial(method.logits, models, images, 1), dynamic=False)
+    return Asked(ask, float(sum(map(_size, models))))
+
+
+def measure(ensemble: Asked, one: Asked, settings: Settings, fabric: "Fabric") -> list[dict[str, float]]:
+    """Seconds to classify a batch, parameters, and on a GPU the most memory: of an ensemble, and of one network.
+
+    They take turns: a machine is not the same from one minute to the next.
+    """
+    both = (ensemble, one)
     with torch.no_grad(), fabric.autocast():
-        seconds = median_seconds(ask, settings.repeats, device)
-        memory = peak_memory(ask, device)
-    return {"seconds": seconds, "parameters": float(sum(map(_size, models))), "memory": memory}
+        seconds = median_seconds([each.ask for each in both], settings.repeats, fabric.device)
+        memory = [peak_memory(each.ask, fabric.device) for each in both]
+    return [
+        {"seconds": took, "parameters": each.parameters, "memory": most}
+        for each, took, most in zip(both, seconds, memory, strict=True)
+    ]
 
 
-def median_seconds(work: Callable[[], Tensor], repeats: int, device: torch.device) -> float:
-    """The median time of some work, after two rounds to get warm."""
-    times: list[float] = []
+def median_seconds(works: Sequence[Callable[[], Tensor]], repeats: int, device: torch.device) -> list[float]:
+    """The median time of each of some works that take turns, after two rounds to get warm."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(repeats + 2):
-        began = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        times.append(time.perf_counter() - began)
-    return statistics.median(times[2:])
+        for work, took in zip(works, times, strict=True):
+            began = time.perf_counter()
+            work()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            took.append(time.perf_counter() - began)
+    return [statistics.median(took[2:]) for took in times]
 
 
 def peak_memory(work: Callable[[], Tensor], device: torch.device) -> float:
