@@ -21,6 +21,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         speed.speed,
         speed.speed_network,
         speed.speed_peers,
+        speed.cost_by_members,
         classification.single,
         classification.cifar_small,
         classification.cifar_short,

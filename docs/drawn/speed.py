@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drawn.records import made, speeds
+from drawn.records import evidence_of, made, speeds, where
 
 LIMIT = "the plain network on as many rows"
 
@@ -37,6 +37,21 @@ def speed_peers() -> str:
     how = " or ".join(dict.fromkeys(row["how"] for _, row in found))
     where = "; ".join(dict.fromkeys(made(record["provenance"]) for record, _ in found))
     return "\n".join([*lines, "", f"The limit is {LIMIT} (inference: members x inputs); both {how}. {where}."])
+
+
+def cost_by_members() -> str:
+    """Test time and parameters of ever more members, over one network, on a CPU."""
+    evidence = evidence_of("cost", "small")
+    (result,) = evidence.results
+    rows = result.record.metrics["cost"]
+    kinds = tuple(dict.fromkeys(row["kind"] for row in rows))
+    cells = {(row["kind"], row["members"]): row for row in rows}
+    lines = [f"| members | {' | '.join(kinds)} | BatchEnsemble, parameters |", "|---" * (len(kinds) + 2) + "|"]
+    for members in dict.fromkeys(row["members"] for row in rows):
+        times = " | ".join(f"{cells[kind, members]['relative_seconds']:.1f}" for kind in kinds)
+        lines.append(f"| {members} | {times} | {cells['BatchEnsemble', members]['relative_parameters']:.2f} |")
+    what = f"{result.labels['network']}, {result.record.run.settings['batch']} inputs, times one network's."
+    return "\n".join([*lines, "", f"{what} {where(evidence)}"])
 
 
 def _speed_of(record: dict[str, Any], *kinds: str) -> str:
