@@ -59,8 +59,9 @@ class Masked(nn.Module):
 
 
 def test_batch_dim_counts_from_the_first_axis() -> None:
-    with pytest.raises(ValueError, match=r"batch_dim counts from the first axis.*got -1"):
-        be.convert(nn.Linear(3, 3), members=2, batch_dim=-1)
+    for wrong in (-1, True, 1.0, None):
+        with pytest.raises(ValueError, match=r"batch_dim is the number of an axis, counted from the first"):
+            be.convert(nn.Linear(3, 3), members=2, batch_dim=wrong)
 
 
 def test_shared_inputs_are_names_of_arguments() -> None:

@@ -86,12 +86,12 @@ def test_gains_by_hand() -> None:
     ours = (probs.mean(0).argmax(-1) == y).double()
     differences = (ours - right.mean(0)).numpy()
     assert found.gain == pytest.approx(differences.mean())
-    assert found.gain_error == pytest.approx(differences.std() / 80**0.5)
+    assert found.gain_error == pytest.approx(differences.std(ddof=1) / 80**0.5)
     surprise = [F.nll_loss(p.log(), y, reduction="none") for p in probs]
     best = min(surprise, key=lambda member: member.mean().item())
     gained = (best - F.nll_loss(probs.mean(0).log(), y, reduction="none")).detach().numpy()
     assert found.nll_gain == pytest.approx(gained.mean(), rel=1e-4)
-    assert found.nll_gain_error == pytest.approx(gained.std() / 80**0.5, rel=1e-4)
+    assert found.nll_gain_error == pytest.approx(gained.std(ddof=1) / 80**0.5, rel=1e-4)
 
 
 def test_members_that_hardly_differ_are_not_called_an_ensemble() -> None:
@@ -171,3 +171,14 @@ def test_labels_that_do_not_count_are_left_out() -> None:
     half[::2] = -100
     counted = half != -100
     assert be.diagnose(model, [(x, half)]) == be.diagnose(model, [(x[counted], y[counted])])
+
+
+def test_one_row_says_nothing() -> None:
+    found = be.diagnose(ensemble(), [(rows(1), torch.tensor([0]))])
+    assert found.gain_error == found.nll_gain_error == float("inf")
+    assert "gains nothing" in found.verdict or found.collapsed
+
+
+def test_labels_of_another_length_are_named() -> None:
+    with pytest.raises(ValueError, match=r"labels \(3,\) are not one for each of the answers \(7, 3\)"):
+        be.diagnose(ensemble(), [(rows(), torch.zeros(3, dtype=torch.long))])

@@ -255,3 +255,29 @@ def test_another_failure_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(disk, "_lock", refusing(errno.EIO))
     with pytest.raises(OSError, match="Input/output error"), held(path.with_name(".lock"), "busy"):
         pass
+
+
+def test_a_forked_child_that_leaves_the_block_leaves_the_file(tmp_path: Path) -> None:
+    script = f"""
+        import os, sys
+        from pathlib import Path
+        from batchensemble.disk import written_whole
+        with written_whole(Path({str(tmp_path / "note.txt")!r})) as beside:
+            beside.write_text("whole")
+            child = os.fork()
+            if not child:
+                sys.exit()
+            os.waitpid(child, 0)
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+    assert (tmp_path / "note.txt").read_text() == "whole"
+
+
+def test_a_process_may_go_elsewhere_while_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with written_whole(Path("note.txt")) as beside:
+        beside.write_text("whole")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+    assert (tmp_path / "note.txt").read_text() == "whole"
+    assert not list(tmp_path.glob(".*"))

@@ -486,8 +486,9 @@ def test_members_with_nothing_in_common_are_asked_by_name(training: bool) -> Non
 
 
 def test_predict_asks_all_members() -> None:
-    with pytest.raises(TypeError, match=r"predict asks all members; .* model\(x, member=...\)"):
-        ensemble().predict(rows(), member=1)
+    for ask in (ensemble().predict, ensemble().members):
+        with pytest.raises(TypeError, match=r"ask all members; .* model\(x, member=...\)"):
+            ask(rows(), member=1)
 
 
 def test_converted_layers_say_how_many_members_they_have() -> None:

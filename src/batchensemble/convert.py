@@ -69,8 +69,8 @@ def convert(
         (torch.Size([5, 3]), torch.Size([4, 5, 3]), torch.Size([5, 3]))
     """
     check_combine(combine)
-    if batch_dim < 0:
-        raise ValueError(f"batch_dim counts from the first axis and is not negative, got {batch_dim}")
+    if type(batch_dim) is not int or batch_dim < 0:
+        raise ValueError(f"batch_dim is the number of an axis, counted from the first: 0, 1, ...; got {batch_dim!r}")
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)

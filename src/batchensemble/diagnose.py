@@ -161,7 +161,9 @@ def _gains(member_probs: Tensor, labels: Tensor) -> dict[str, float]:
 
 
 def _standard_error(differences: Tensor) -> float:
-    return float(differences.std(correction=0)) / math.sqrt(len(differences))
+    """Infinite for a single row, of which nothing can be said."""
+    count = len(differences)
+    return float(differences.std()) / math.sqrt(count) if count > 1 else math.inf
 
 
 def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
@@ -173,6 +175,10 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
         flat = labels.reshape(-1).cpu()
+        if flat.numel() != probs.movedim(axis, -1)[0, ..., 0].numel():
+            raise ValueError(
+                f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}"
+            )
         found.append(probs.movedim(axis, -1).flatten(1, -2)[:, flat != IGNORED])
         wanted.append(flat[flat != IGNORED])
     if not found:

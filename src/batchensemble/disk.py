@@ -83,6 +83,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         >>> target.read_text(), [p.name for p in target.parent.iterdir()]
         ('done', ['note.txt'])
     """
+    path, writer = path.absolute(), os.getpid()  # wherever the process goes meanwhile
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
@@ -98,7 +99,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         advice = ". Free some space and run again" if number == errno.ENOSPC else ""
         raise OSError(number, f"{what}; {path} is as it was before{advice}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        if os.getpid() == writer:  # a forked child that leaves the block leaves the file
+            beside.unlink(missing_ok=True)
 
 
 def check_folder(path: Path) -> None:
@@ -205,10 +207,11 @@ def _sweep(path: Path) -> None:
     """
     left = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.\d+\.part")
     with suppress(OSError):  # who may not look around may still write
-        for other in path.parent.iterdir():
-            found = left.fullmatch(other.name)
-            if found and time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):
-                other.unlink()
+        others = [(other, found) for other in path.parent.iterdir() if (found := left.fullmatch(other.name))]
+        for other, found in others:
+            with suppress(OSError):  # one that is gone, or a folder
+                if time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):
+                    other.unlink()
 
 
 def _disk_error(error: Exception, beside: Path) -> int | None:

@@ -120,6 +120,8 @@ class Ensemble(nn.Module):
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
         """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable."""
+        if "member" in kwargs:
+            raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
         rows, _ = self.edge.rows(args, kwargs)
         late = self.settings.fan_out is not None
         # A single row would broadcast over a torn residual unseen, so behind a late fan-out it travels as two.
@@ -142,8 +144,6 @@ class Ensemble(nn.Module):
             batch_size: rows per pass; all at once by default.
             **kwargs: the network's keyword inputs.
         """
-        if "member" in kwargs:
-            raise TypeError("predict asks all members; for the answers of one, or of one per row: model(x, member=...)")
         rows, _ = self.edge.rows(args, kwargs)
         size = max(1, rows) if batch_size is None else batch_size
         if size < 1:

@@ -1,6 +1,7 @@
 """Swapping layers in place and back: what is converted, what is left, and why."""
 
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -183,3 +184,25 @@ def test_in_place_keeps_the_very_weights() -> None:
     assert model.net is net
     assert model.net[0].weight is weight
     assert be.convert(nn.Sequential(nn.Linear(3, 3)), members=2).net[0].weight is not weight
+
+
+class Holding(nn.Linear):
+    def __init__(self, name: str, value: Any) -> None:
+        super().__init__(4, 3)
+        setattr(self, name, value)
+
+
+@pytest.mark.parametrize("name", ["r", "s", "rank", "members"])
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_tensors_under_names_that_members_use_leave_a_layer_plain(name: str, kind: Any) -> None:
+    net = nn.Sequential(Holding(name, kind(torch.ones(2))), nn.Linear(3, 2))
+    net, done = convert_(net, members=2)
+    assert done.converted == ("1",)
+    assert done.left == {"0": f"it has {name!r} of its own, a name that members use"}
+    assert getattr(net[0], name).shape == (2,)
+
+
+@pytest.mark.parametrize("name", ["plain", "fold", "stacked", "r"])
+def test_attributes_in_the_way_of_ours_leave_a_layer_plain(name: str) -> None:
+    _, done = convert_(nn.Sequential(Holding(name, "theirs"), nn.Linear(3, 2)), members=2)
+    assert done.converted == ("1",)

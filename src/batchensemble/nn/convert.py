@@ -10,7 +10,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
 from batchensemble.nn.init import Fast, Init
-from batchensemble.nn.member import Converted, MemberModule, Pick
+from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
 from batchensemble.nn.selection import Rule, Selection
 
 _LAYERS: dict[type[nn.Module], Any] = {
@@ -116,8 +116,16 @@ def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
         if isinstance(module, kind):
             if _computes_otherwise(module, kind):
                 return None, f"{type(module).__name__} has a forward of its own"
-            return target, _computed(module) or _norm_refusal(target, norm_mode)
+            return target, _computed(module) or _norm_refusal(target, norm_mode) or _name_refusal(module, kind, target)
     return None, f"there is no rank-one form of {type(module).__name__}"
+
+
+def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Module]) -> str:
+    """A subclass may have put something of its own where members have theirs."""
+    tensors = {*module._parameters, *module._buffers, *module._modules}
+    ours = {"r", "s", *dir(target)} - set(dir(kind))
+    taken = (set(vars(module)) & (ours - set(OURS))) | (tensors & {*ours, *OURS})
+    return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""
 
 
 def _computes_otherwise(module: nn.Module, kind: type[nn.Module]) -> bool:

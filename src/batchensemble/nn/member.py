@@ -33,12 +33,12 @@ class Converted(nn.Module):
     @classmethod
     def around(cls, module: nn.Module) -> Self:
         """An instance that takes over everything `module` has: tensors, settings, hooks."""
-        theirs = tuple((name, value) for name, value in vars(module).items() if name in _OURS)
-        return cast(Self, reborn(module, cls, without=_OURS, plain_type=type(module), theirs=theirs))
+        theirs = tuple((name, value) for name, value in vars(module).items() if name in OURS)
+        return cast(Self, reborn(module, cls, without=OURS, plain_type=type(module), theirs=theirs))
 
     def plain_twin(self) -> nn.Module:
         """An instance of the plain class that has everything of this one but what makes it ours."""
-        return reborn(self, self.plain_type, without=_OURS, **dict(self.theirs))
+        return reborn(self, self.plain_type, without=OURS, **dict(self.theirs))
 
 
 class FastModule(Converted):
@@ -165,7 +165,7 @@ def _mean(tensor: Tensor) -> Tensor:
     return tensor.mean(0) if tensor.is_floating_point() else tensor.amax(0)  # counters: the longest
 
 
-_OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")
+OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")
 
 
 def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = (), **attributes: Any) -> nn.Module:

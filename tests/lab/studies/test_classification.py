@@ -12,6 +12,7 @@ from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Naive, S
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
+from batchensemble.lab.studies.kept import joined
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
@@ -73,6 +74,8 @@ def test_a_naive_ensemble_is_made_of_records_where_weights_are_gone(tmp_path):
     assert not (tmp_path / "second").exists(), "nothing was trained"
     assert made.metrics["parameters"] == sum(single.metrics["parameters"] for single in singles)
     assert made.metrics["log"] == [line for single in singles for line in single.metrics["log"]]
+    mixed = joined(naive, [singles[0], singles[1].untimed()])
+    assert "training_seconds" not in mixed.metrics
     missing = {name for name in trained.metrics if name not in made.metrics}
     assert missing == {"train_accuracy"}
     for name in ("accuracy", "nll", "ece", "member_accuracy", "disagreement", "train_loss", "passes", "epochs"):

@@ -31,3 +31,8 @@ def test_what_is_compared_takes_turns():
     works = [partial(calls.append, name) for name in ("ensemble", "one")]
     assert len(median_seconds(works, 3, torch.device("cpu"))) == 2
     assert calls == ["ensemble", "one"] * 5  # two rounds to get warm
+
+
+def test_times_need_the_machine_for_themselves():
+    with pytest.raises(ValueError, match="needs the machine for itself"):
+        COST.run(Run("cost", Settings(), "smoke"), Context(device="cpu", shared=True))

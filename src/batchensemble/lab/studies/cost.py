@@ -54,14 +54,21 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """An ensemble and a batch: what is timed, and how many parameters answer."""
+    """An ensemble and a batch: what is timed, how many parameters answer, and the memory that it takes on a GPU."""
 
     ask: Callable[[], Tensor]
     parameters: float
+    memory: float
 
 
 def run(run: Run, context: Context) -> Record:
-    """Measures every kind of ensemble at every size, relative to one network on the same images."""
+    """Measures every kind of ensemble at every size, relative to one network on the same images.
+
+    Raises:
+        ValueError: other work shares the machine.
+    """
+    if context.shared:
+        raise ValueError("cost is a matter of time: it needs the machine for itself, and no --shared")
     began = time.time()
     settings = Settings(**{**run.settings, "members": tuple(run.settings["members"])})
     fabric = start_fabric(context.device, 1, settings.precision)
@@ -84,6 +91,7 @@ def run(run: Run, context: Context) -> Record:
 def asked(method: Method, settings: Settings, fabric: "Fabric") -> Asked:
     """An untrained ensemble, and a batch of noise: neither changes what it takes."""
     device = fabric.device
+    others = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
     network = partial(resnet, settings.depth, settings.width, settings.classes)
     models = [on_device(part.method.build(network, part.seed).eval(), device) for part in method.parts(0)]
     images = torch.randn(settings.batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
@@ -92,7 +100,9 @@ def asked(method: Method, settings: Settings, fabric: "Fabric") -> Asked:
         torch.compiler.reset()  # every ensemble is compiled anew, however many came before
         images = images.contiguous(memory_format=torch.channels_last)
         ask = torch.compile(partial(method.logits, models, images, 1), dynamic=False)
-    return Asked(ask, float(sum(map(_size, models))))
+    with torch.no_grad(), fabric.autocast():
+        memory = peak_memory(ask, device) - others
+    return Asked(ask, float(sum(map(_size, models))), memory)
 
 
 def measure(ensemble: Asked, one: Asked, settings: Settings, fabric: "Fabric") -> list[dict[str, float]]:
@@ -103,10 +113,9 @@ def measure(ensemble: Asked, one: Asked, settings: Settings, fabric: "Fabric") -
     both = (ensemble, one)
     with torch.no_grad(), fabric.autocast():
         seconds = median_seconds([each.ask for each in both], settings.repeats, fabric.device)
-        memory = [peak_memory(each.ask, fabric.device) for each in both]
     return [
-        {"seconds": took, "parameters": each.parameters, "memory": most}
-        for each, took, most in zip(both, seconds, memory, strict=True)
+        {"seconds": took, "parameters": each.parameters, "memory": each.memory}
+        for each, took in zip(both, seconds, strict=True)
     ]
 
 
@@ -124,9 +133,10 @@ def median_seconds(works: Sequence[Callable[[], Tensor]], repeats: int, device: 
 
 
 def peak_memory(work: Callable[[], Tensor], device: torch.device) -> float:
-    """The most bytes that were in use while some work was done; zero without a GPU, which counts them."""
+    """The most bytes that were in use while some work was done again; zero without a GPU, which counts them."""
     if device.type != "cuda":
         return 0.0
+    work()  # what compiles takes memory once
     torch.cuda.reset_peak_memory_stats(device)
     work()
     return float(torch.cuda.max_memory_allocated(device))

@@ -44,7 +44,7 @@ def joined(run: Run, networks: Sequence[Record]) -> Record:
         **{
             name: sum(part[name] for part in parts)
             for name in ("parameters", "passes", "training_seconds")
-            if name in parts[0]
+            if all(name in part for part in parts)
         },
         "train_loss": sum(part["train_loss"] for part in parts) / len(parts),
         "log": [line for part in parts for line in part["log"]],
