@@ -20,16 +20,14 @@ def speed() -> str:
 
 def speed_peers() -> str:
     """Other ways to have as many members, each over the limit of its own run."""
+    records = speeds("speed")
+    ours = {
+        (record["provenance"]["hardware"], row["case"]): row for record in records for row in _over_the_limit(record)
+    }
+    found = [(record, row) for record in records for row in _over_the_limit(record, ours=False)]
     lines = ["| over the limit | time | memory |", "|---|---|---|"]
-    found = [(record, row) for record in speeds("speed") for row in _over_the_limit(record, ours=False)]
     for record, row in found:
-        (us,) = (
-            one
-            for other in speeds("speed")
-            if other["provenance"]["hardware"] == record["provenance"]["hardware"]
-            for one in _over_the_limit(other)
-            if one["case"] == row["case"]
-        )
+        us = ours[record["provenance"]["hardware"], row["case"]]
         lines.append(
             f"| {row['case']}: {row['way']} (ours) | {row['ratio']:.2f} ({us['ratio']:.2f}) "
             f"| {row['memory_ratio']:.2f} ({us['memory_ratio']:.2f}) |"

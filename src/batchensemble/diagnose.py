@@ -162,8 +162,7 @@ def _gains(member_probs: Tensor, labels: Tensor) -> dict[str, float]:
 
 def _standard_error(differences: Tensor) -> float:
     """Infinite for a single row, of which nothing can be said."""
-    count = len(differences)
-    return float(differences.std()) / math.sqrt(count) if count > 1 else math.inf
+    return metrics.standard_error(differences).item() if len(differences) > 1 else math.inf
 
 
 def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
@@ -174,12 +173,12 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
-        flat = labels.reshape(-1).cpu()
-        if flat.numel() != probs.movedim(axis, -1)[0, ..., 0].numel():
+        answers, flat = probs.movedim(axis, -1).flatten(1, -2), labels.reshape(-1).cpu()
+        if len(flat) != answers.shape[1]:
             raise ValueError(
                 f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}"
             )
-        found.append(probs.movedim(axis, -1).flatten(1, -2)[:, flat != IGNORED])
+        found.append(answers[:, flat != IGNORED])
         wanted.append(flat[flat != IGNORED])
     if not found:
         raise ValueError("the loader gave no batch to diagnose")

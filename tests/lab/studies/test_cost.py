@@ -3,13 +3,13 @@
 from functools import partial
 
 import pytest
-import torch
 
 from batchensemble.lab.methods.ensembles import BatchEnsemble
 from batchensemble.lab.models import resnet
 from batchensemble.lab.records import Run
-from batchensemble.lab.studies.cost import COST, KINDS, Settings, median_seconds
+from batchensemble.lab.studies.cost import COST, KINDS, Classify, Settings, compare
 from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.devices import start_fabric
 
 
 def test_cost_of_every_kind_and_size():
@@ -26,11 +26,12 @@ def test_cost_of_every_kind_and_size():
         assert row["relative_seconds"] > 0
 
 
-def test_what_is_compared_takes_turns():
+def test_what_is_compared_takes_turns(monkeypatch):
     calls = []
-    works = [partial(calls.append, name) for name in ("ensemble", "one")]
-    assert len(median_seconds(works, 3, torch.device("cpu"))) == 2
-    assert calls == ["ensemble", "one"] * 5  # two rounds to get warm
+    monkeypatch.setattr(Classify, "__call__", lambda work, compiled: partial(calls.append, type(work.method).__name__))
+    settings = Settings(repeats=3, precision="fp32")
+    assert len(compare(BatchEnsemble(2), settings, start_fabric("cpu"))) == 2
+    assert calls[-10:] == ["BatchEnsemble", "Single"] * 5  # two rounds or more to get warm
 
 
 def test_times_need_the_machine_for_themselves():

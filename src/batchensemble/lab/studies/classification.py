@@ -17,7 +17,7 @@ from batchensemble.lab.studies.images import UNSEEN, View, load_images
 from batchensemble.lab.studies.kept import arrays_of, joined, prediction_of, record_with_predictions
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
-from batchensemble.lab.studies.scores import detection, diversity, scaled, scores
+from batchensemble.lab.studies.scores import detection, quality, scores
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.trainer import Trained, Trainer, weights_folder
 from batchensemble.lab.training.devices import start_fabric
@@ -149,8 +149,7 @@ def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:
     # as many training images as test images say what the training accuracy is
     train = bench.trainer.train.take(torch.arange(min(len(bench.test), len(bench.trainer.train))))
     known = scores(replace(classifier, samples=1).predict(train), train.labels.cpu())
-    metrics = {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
-    return {**metrics, "train_accuracy": known["accuracy"]}, arrays_of(prediction, labels)
+    return {**quality(prediction, labels), "train_accuracy": known["accuracy"]}, arrays_of(prediction, labels)
 
 
 def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:

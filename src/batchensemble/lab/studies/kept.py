@@ -10,7 +10,7 @@ from batchensemble import Prediction
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
-from batchensemble.lab.studies.scores import diversity, scaled, scores
+from batchensemble.lab.studies.scores import quality
 
 MOST = 2_000_000  # logits that a record keeps at most: 4 MB
 
@@ -39,7 +39,7 @@ def joined(run: Run, networks: Sequence[Record]) -> Record:
     prediction, labels = prediction_of(networks)
     parts = [network.metrics for network in networks]
     metrics = {
-        **{**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)},
+        **quality(prediction, labels),
         **{name: parts[0][name] for name in ("epochs", "samples")},
         **{
             name: sum(part[name] for part in parts)

@@ -44,6 +44,11 @@ def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
     }
 
 
+def quality(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
+    """All of these."""
+    return {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
+
+
 def detection(known: Prediction, unknown: Prediction) -> dict[str, float]:
     """How well entropy tells classes that were never seen from those that were."""
     inside, outside = known.entropy, unknown.entropy

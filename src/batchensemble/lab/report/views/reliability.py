@@ -41,7 +41,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
         kinds = len(evidence.labels(rows))
-        across = min(len(drawn), -(-kinds // rows_of(kinds, MOST)))  # six as three and three, not five and one
+        across = min(len(drawn), rows_of(kinds, rows_of(kinds, MOST)))  # six as three and three, not five and one
         down = rows_of(len(drawn), across)
 
         def draw(canvas: "Canvas") -> None:
