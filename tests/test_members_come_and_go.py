@@ -1,0 +1,92 @@
+"""Members that are added, kept and taken out: those that stay answer as before."""
+
+import copy
+from functools import partial
+
+import pytest
+import torch
+from ensembles import M, N, convnet, ensemble, images, randomise, rows
+from torch import Tensor, nn
+
+import batchensemble as be
+
+close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
+
+
+class Everything(nn.Module):
+    """A layer of every family."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.conv, self.norm = nn.Conv1d(4, 4, 3, padding=1), nn.BatchNorm1d(4)
+        self.attention, self.after = nn.MultiheadAttention(4, 2, batch_first=True), nn.LayerNorm(4)
+        self.lstm, self.head = nn.LSTM(4, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.norm(self.conv(self.embed(tokens).transpose(1, 2))).transpose(1, 2)
+        x = self.after(x + self.attention(x, x, x)[0])
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+TOKENS = torch.arange(N * 5).reshape(N, 5) % 9
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("norm", ["shared", "member"])
+def test_growing_and_shrinking_leaves_the_others_bit_for_bit(norm: str, rank: int) -> None:
+    model = ensemble(Everything(), norm=norm, rank=rank, include="*")
+    before = [model(TOKENS, member=i) for i in range(M)]
+    model.add_members(5, generator=torch.Generator().manual_seed(0))
+    assert len(model) == M + 5
+    assert all(torch.equal(model(TOKENS, member=i), before[i]) for i in range(M))
+    be.verify(model, TOKENS)
+    model.add_members(1, like=1)
+    assert torch.equal(model(TOKENS, member=M + 5), before[1])
+    model.keep_members([M + 5, 2, 0])
+    assert [torch.equal(model(TOKENS, member=i), before[j]) for i, j in enumerate([1, 2, 0])] == [True] * 3
+    assert model.train()(TOKENS).shape == (N, 3)
+
+
+def test_new_members_start_by_the_rule_and_at_the_mean() -> None:
+    model = ensemble(convnet(), norm="member", rank=2)
+    model.train()(images(9))
+    before = copy.deepcopy(model.state_dict())
+    model.add_members(2, generator=torch.Generator().manual_seed(0))
+    after = model.state_dict()
+    assert bool((after["net.0.r"][M:].abs() == 1).all())
+    assert not after["net.0.s"][M:, 1].any()
+    for name in ("net.0.bias", "net.1.weight", "net.1.running_mean", "net.1.running_var"):
+        close(after[name][M:], before[name].mean(0).expand(2, -1))
+    assert after["net.1.num_batches_tracked"].tolist() == [1] * 5
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    model = ensemble()
+    for call in (model.extract, lambda i: model.add_members(1, like=i), lambda i: model.keep_members([0, i])):
+        for bad in (M, -1):
+            with pytest.raises(IndexError, match=rf"\[0, {M}\), got {bad}"):
+                call(bad)
+    with pytest.raises(ValueError, match="count must be positive, got 0"):
+        model.add_members(0)
+    with pytest.raises(ValueError, match="at least one member"):
+        model.keep_members([])
+    assert len(model) == M
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_extract_mean_folds_the_mean_weight(rank: int) -> None:
+    model = ensemble(Everything(), rank=rank, norm="member")
+    mean = model.extract_mean().state_dict()
+    each = [model.extract(i).state_dict() for i in range(M)]
+    assert list(mean) == list(Everything().state_dict())
+    for name, tensor in mean.items():
+        if tensor.is_floating_point():
+            close(tensor, torch.stack([state[name] for state in each]).mean(0))
+
+
+def test_extracts_are_networks_of_their_own() -> None:
+    model = ensemble()
+    plain, before = model.extract(0), model(rows())
+    randomise(plain, seed=9)
+    assert torch.equal(model(rows()), before)
