@@ -51,7 +51,7 @@ VARIANTS: Mapping[str, tuple[Method, Mapping[str, Any]]] = {
 """What a GPU is needed for: other widths than the paper's x4, and numbers of full length."""
 QUICK = ("single", "naive ensemble", "signs, sub-batches", "signs, rank 2", "normal, own crops, norm per member")
 SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
-    "paper": lambda base: replace(base, epochs=10, schedule="cosine", weight_decay=5e-4),
+    "paper": lambda base: replace(base, epochs=6, schedule="cosine", weight_decay=5e-4),
     "small": lambda base: replace(base, schedule="cosine", weight_decay=5e-4),
     "smoke": lambda base: replace(base, epochs=1, share=0.2),
 }
