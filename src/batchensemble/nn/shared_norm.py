@@ -115,7 +115,8 @@ def _normalised(
     scale, shift = _settled(scale), _settled(-mean * scale if bias is None else bias - mean * scale)
     along = (1, -1, *[1] * (x.ndim - 2))
     y = Rows(len(s), None).affine(x.to(wide), s, at=1) * scale.view(along) + shift.view(along)
-    return y.to(x.dtype)
+    # a Function that returns what `to` leaves alone has no gradients in a graph of torch 2.11
+    return y if y.dtype == x.dtype else y.to(x.dtype)
 
 
 def _settled(values: Tensor) -> Tensor:
