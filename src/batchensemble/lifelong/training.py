@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.disk import written_whole
-from batchensemble.lifelong.data import Batch, Pool, batches, seed_of, steps_of
+from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
+from batchensemble.seeds import seed_of
 
 Groups = list[dict[str, Any]]
 Objective = Callable[[Batch], tuple[Tensor, Tensor]]

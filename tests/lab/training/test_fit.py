@@ -19,7 +19,7 @@ from batchensemble.lab.training.fit import Training, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import drops
 from batchensemble.lifelong import Diverged
-from batchensemble.lifelong.data import seed_of
+from batchensemble.seeds import seed_of
 
 
 class Points:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.lifelong import Diverged
-from batchensemble.lifelong.data import seed_of
+from batchensemble.seeds import seed_of
 
 from .batches import Batches
 from .checkpoints import Checkpoint, CorruptCheckpoint
