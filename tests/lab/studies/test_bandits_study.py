@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from batchensemble.lab.data.bandits import Game
-from batchensemble.lab.methods.bandits import BatchEnsemble, Linear, Training, Uniform
+from batchensemble.lab.methods.bandits import BatchEnsemble, Linear, NetworkTraining, Uniform
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies.bandits import BANDITS, Settings, draw_games, measure, play
 from batchensemble.lab.studies.study import Context
 
-QUICK = Training(steps=2, batch=16, every=20)
+QUICK = NetworkTraining(steps=2, batch=16, every=20)
 SETTINGS = Settings("wheel", BatchEnsemble(2, training=QUICK), steps=60, trials=3, delta=0.8)
 
 

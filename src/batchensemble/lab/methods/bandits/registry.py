@@ -13,7 +13,7 @@ from .gaussian_process import GaussianProcess
 from .greedy import Greedy
 from .linear import Linear, Prior
 from .naive import Naive
-from .network import Training
+from .network import NetworkTraining
 from .neural_linear import NeuralLinear
 from .parameter_noise import ParameterNoise
 from .uniform import Uniform
@@ -33,8 +33,8 @@ METHODS: dict[str, type[Method]] = {
 }
 
 
-def _training(part: Mapping[str, Any]) -> Training:
-    return Training(**{**part, "hidden": tuple(part.get("hidden", Training.hidden))})
+def _training(part: Mapping[str, Any]) -> NetworkTraining:
+    return NetworkTraining(**{**part, "hidden": tuple(part.get("hidden", NetworkTraining.hidden))})
 
 
 _PARTS = {"prior": lambda part: Prior(**part), "training": _training}
