@@ -18,6 +18,7 @@ LIBRARY: dict[str, set[str]] = {
     "metrics": set(),
     "prediction": set(),
     "disk": set(),
+    "seeds": set(),
     "files": {"nn", "disk"},
     "compiling": {"nn"},
     "ensemble": {"nn", "prediction", "files", "compiling"},

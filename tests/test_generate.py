@@ -1,6 +1,6 @@
 """Decoding as an ensemble: Transformers' own search over the members' mean probability."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -218,18 +218,13 @@ def test_in_training_mode_it_evaluates_and_goes_back():
 def test_threads_may_ask_for_different_members():
     model = ensemble("marian")
     expected = [be.generate(model, prompts(), **options(), member=i) for i in range(MEMBERS)]
-    found = [None] * MEMBERS
 
     def ask(i):
-        for _ in range(3):
-            found[i] = be.generate(model, prompts(), **options(), member=i)
+        return [be.generate(model, prompts(), **options(), member=i) for _ in range(3)]
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(MEMBERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    with ThreadPoolExecutor(MEMBERS) as pool:
+        found = list(pool.map(ask, range(MEMBERS)))
+    assert all(torch.equal(one, other) for ones, other in zip(found, expected, strict=True) for one in ones)
 
 
 def test_the_network_stays_what_it_was():

@@ -1,6 +1,6 @@
 """Decisions, delayed rewards, learning, files; errors that change nothing."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -289,10 +289,7 @@ def test_threads_share_a_sampler():
             made = sampler.act(some(3, 100 * seed + number))
             sampler.update(made.ids, torch.ones(3))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))  # which raises what a thread raised
     assert (sampler.decided, sampler.observed, sampler.awaiting) == (120, 120, 0)
     assert sampler.trainings == 4

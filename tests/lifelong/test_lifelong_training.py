@@ -2,6 +2,7 @@
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 
 from batchensemble.lifelong.data import Batch, Part, Pool
-from batchensemble.lifelong.training import Checkpoint, Diverged, Epoch, Loop, Training
+from batchensemble.lifelong.training import Checkpoint, Diverged, Epoch, Loop, Training, read_checkpoint
 
 
 def rows() -> Pool:
@@ -106,6 +107,19 @@ def test_after_a_step_something_may_be_done() -> None:
     model = layer()
     loop(Training(epochs=1, batch_size=8), model, after_step=lambda: model[1].bias.data.zero_()).run()
     assert model[1].bias.eq(0).all()
+
+
+def test_an_epoch_is_told_before_its_checkpoint_and_after_it(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    checkpoint = Checkpoint(tmp_path / "last.pt", {})
+
+    def tell(when: str, epoch: Epoch) -> None:
+        saved = read_checkpoint(checkpoint.path)["epochs"] if checkpoint.path.exists() else []
+        told.append((when, epoch.epoch, len(saved)))
+
+    training = Training(epochs=2, batch_size=8, after_epoch=partial(tell, "before"))
+    loop(training, layer(), checkpoint=checkpoint, progress=partial(tell, "after")).run()
+    assert told == [("before", 1, 0), ("after", 1, 1), ("before", 2, 1), ("after", 2, 2)]
 
 
 def test_autocast_multiplies_in_the_dtype_given() -> None:

@@ -1,6 +1,7 @@
 """Batch norm per member against as many of torch's own: statistics, counters, gradients."""
 
 import copy
+import warnings
 from functools import partial
 from typing import Any
 
@@ -81,6 +82,19 @@ def test_a_single_value_has_no_variance_to_remember(owner: Any) -> None:
     y = travel(Route(M, M, owner), layer, batch("1d", 0)[:M])
     close(y, layer.bias)  # it is its own mean
     assert all(torch.equal(tensor, before[name]) for name, tensor in layer.named_buffers())
+
+
+@pytest.mark.parametrize("rest", [M - 1, M, M + 1])
+def test_a_last_batch_of_about_one_row_for_each_member_does_not_stop_a_loop(rest: int) -> None:
+    model = be.convert(nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C), nn.Linear(C, 1)), members=M, norm="member")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "a batch of 2 rows for 3 members")
+        for x in torch.randn(2 * N + rest, 3).split(N):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    assert all(tensor.isfinite().all() for tensor in (*model.parameters(), *model.buffers()))
 
 
 @every_owner

@@ -1,7 +1,6 @@
 """How a sampler learns from what it has observed: always in the same way from the same seed."""
 
 import copy
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -129,14 +128,3 @@ def _seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-
-
-def seed_of(seed: int, purpose: str, number: int) -> int:
-    """The seed of one random act: it depends on nothing that happened before, so nothing must be remembered.
-
-    Example:
-        >>> seed_of(0, "training", 1) == seed_of(0, "training", 1) != seed_of(0, "training", 2)
-        True
-    """
-    digest = hashlib.sha256(f"{seed} {purpose} {number}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 
 from batchensemble import files
 from batchensemble.bandits.journal import Event, Journal
-from batchensemble.bandits.learning import Loss, Trainer, Training, seed_of
+from batchensemble.bandits.learning import Loss, Trainer, Training
 from batchensemble.bandits.ledger import Decisions, Ledger
 from batchensemble.bandits.weights import newest_weights, write_weights
 from batchensemble.convert import convert
 from batchensemble.ensemble import Ensemble
 from batchensemble.prediction import Prediction
+from batchensemble.seeds import seed_of
 
 
 class ThompsonSampler:

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from batchensemble.ensemble import Ensemble
-from batchensemble.lifelong.data import Part, seed_of
+from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, train_own_, twin
 from batchensemble.lifelong.similarity import similarities
+from batchensemble.seeds import seed_of
 
 Start = Literal["first", "similar", "init"]
 

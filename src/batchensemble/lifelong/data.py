@@ -145,13 +145,3 @@ def steps_of(pool: Pool, size: int) -> int:
 
 def _as_it_is(batch: Any) -> Any:
     return batch
-
-
-def seed_of(*parts: int) -> int:
-    """One seed from several numbers, e.g. a training's seed and an epoch; near numbers give unrelated seeds.
-
-    Example:
-        >>> seed_of(0, 1) == seed_of(0, 1), seed_of(0, 1) == seed_of(1, 0)
-        (True, False)
-    """
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.disk import written_whole
-from batchensemble.lifelong.data import Batch, Pool, batches, seed_of, steps_of
+from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
+from batchensemble.seeds import seed_of
 
 Groups = list[dict[str, Any]]
 Objective = Callable[[Batch], tuple[Tensor, Tensor]]
@@ -54,6 +55,8 @@ class Training:
         optimizer: parameter groups, each with its `lr` and `weight_decay`, to an optimiser.
         schedule: share of the training that is done, in `[0, 1)`, to a factor of all learning rates.
         around_step: number of a step, from 0 in every training, to a context that it runs in, e.g. a profiler's.
+        after_epoch: told about every epoch before its checkpoint is written, so that no checkpoint knows of an epoch
+            that this was not told about; a kill in between repeats the epoch and tells it again.
     """
 
     epochs: int = 10
@@ -69,6 +72,7 @@ class Training:
     optimizer: Callable[[Groups], torch.optim.Optimizer] = field(default=nesterov, repr=False)
     schedule: Callable[[float], float] = field(default=cosine, repr=False)
     around_step: Callable[[int], AbstractContextManager[Any]] | None = field(default=None, repr=False)
+    after_epoch: Callable[["Epoch"], None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.batch_size < 1:
@@ -163,7 +167,7 @@ class Loop:
         pool: the rows.
         training: how.
         checkpoint: where the training is kept while it lasts, and left when it is done.
-        progress: told about every epoch.
+        progress: told about every epoch, after its checkpoint.
         after_step: called after every step, e.g. for a proximal operator.
     """
 
@@ -193,6 +197,8 @@ class Loop:
         with torch.random.fork_rng(devices):
             for epoch in range(len(history), self.training.epochs):
                 history.append(self._epoch(epoch, optimizer, rates))
+                if self.training.after_epoch:
+                    self.training.after_epoch(history[-1])
                 self._save(optimizer, history)
                 if self.progress:
                     self.progress(history[-1])

@@ -63,7 +63,8 @@ class BatchNorm(MemberNorm):
     """What the batch norms share: every member normalises its own rows by their own statistics.
 
     Statistics and affine are `(members, channels)`. A member without rows in the batch keeps its running ones, and
-    so does one with a single value, of which torch's own norm refuses to take the variance.
+    so does one with a single value, which is its own mean and becomes the shift. torch's own norm refuses that; here
+    the last batch of a loop may deal a member one row where the plain network has several.
     """
 
     stacked = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")

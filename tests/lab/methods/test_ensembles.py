@@ -190,4 +190,6 @@ def test_wrong_settings_are_named():
         BatchEnsemble(diversity=0.1)
     with pytest.raises(ValueError, match="single, naive, dropout, batch_ensemble; got 'bayes'"):
         method_from({"name": "bayes"})
+    with pytest.raises(ValueError, match="naive has the settings members, together; got numbers"):
+        method_from({"name": "naive", "numbers": 3})
     assert set(METHODS) == {"single", "naive", "dropout", "batch_ensemble"}

@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from batchensemble.lab.data.bandits import Game
-from batchensemble.lab.methods.bandits import BatchEnsemble, Linear, Training, Uniform
+from batchensemble.lab.methods.bandits import BatchEnsemble, Linear, NetworkTraining, Uniform
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies.bandits import BANDITS, Settings, draw_games, measure, play
-from batchensemble.lab.studies.memory import keep_freed_memory
 from batchensemble.lab.studies.study import Context
 
-QUICK = Training(steps=2, batch=16, every=20)
+QUICK = NetworkTraining(steps=2, batch=16, every=20)
 SETTINGS = Settings("wheel", BatchEnsemble(2, training=QUICK), steps=60, trials=3, delta=0.8)
 
 
@@ -109,9 +108,3 @@ def test_a_problem_that_is_not_there(tmp_path):
     run = Run("bandits", Settings("jester", Linear(), 50, 2).settings(), "small")
     with pytest.raises(FileNotFoundError, match="jester"):
         BANDITS.run(run, Context(data=tmp_path, device="cpu"))
-
-
-def test_memory_is_kept_where_glibc_is():
-    import platform
-
-    assert keep_freed_memory() == (platform.libc_ver()[0] == "glibc")

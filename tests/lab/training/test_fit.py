@@ -15,11 +15,11 @@ from torch.nn import functional as F
 
 from batchensemble.lab.training.checkpoints import Checkpoint, CorruptCheckpoint
 from batchensemble.lab.training.devices import start_fabric
-from batchensemble.lab.training.fit import Training, Workplace, fit
+from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import drops
 from batchensemble.lifelong import Diverged
-from batchensemble.lifelong.data import seed_of
+from batchensemble.seeds import seed_of
 
 
 class Points:
@@ -49,7 +49,7 @@ def training(epochs=4, rate=0.1, **more):
     model = network()
     groups = [{"params": model.parameters(), "lr": rate, "weight_decay": 1e-3}]
     optimizer = sgd(groups, torch.device("cpu"))
-    return Training(model, loss, Points(), optimizer, drops(0.5), epochs, seed=3, **more)
+    return TrainingJob(model, loss, Points(), optimizer, drops(0.5), epochs, seed=3, **more)
 
 
 def train(folder, **settings):
@@ -151,9 +151,9 @@ SCRIPT = """
 def kill_after(folder, lines, moment):
     """Starts the training in a process of its own and kills it `moment` seconds after its log has `lines`."""
     code = textwrap.dedent(SCRIPT.format(tests=str(Path(__file__).parent)))
-    journal = folder / "log.jsonl"
+    log = folder / "log.jsonl"
     process = subprocess.Popen([sys.executable, "-c", code, str(folder)])
-    while not (journal.exists() and journal.read_text().count("\n") >= lines):
+    while not (log.exists() and log.read_text().count("\n") >= lines):
         assert process.poll() is None
         time.sleep(0.002)
     time.sleep(moment)

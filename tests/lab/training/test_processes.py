@@ -14,7 +14,7 @@ from batchensemble.lab.methods.ensembles import BatchEnsemble, Naive
 from batchensemble.lab.models import lenet, resnet
 from batchensemble.lab.studies.images import ImageBatches, View
 from batchensemble.lab.training.devices import start_fabric
-from batchensemble.lab.training.fit import Training, Workplace, fit
+from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import cosine
 from batchensemble.lab.training.synchronise import synchronised_
@@ -49,7 +49,7 @@ def train(case, fabric, folder):
     streams = method.streams(0)
     batches = ImageBatches(data, View.of(data, pad=4), streams, 16, fabric.global_rank, fabric.world_size, own_members)
     loss = partial(method.loss, weight_decay=1e-3)
-    training = Training(model, loss, batches, sgd(method.groups(model, 0.05, 1e-3), fabric.device), cosine, 2)
+    training = TrainingJob(model, loss, batches, sgd(method.groups(model, 0.05, 1e-3), fabric.device), cosine, 2)
     log = fit(training, Workplace(fabric, folder))
     return model.state_dict(), [line["loss"] for line in log]
 

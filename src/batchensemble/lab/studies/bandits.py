@@ -18,6 +18,7 @@ from batchensemble.lab.studies.memory import keep_freed_memory
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.progress import Progress, Silent
+from batchensemble.seeds import seed_of
 
 POINTS = 40  # of a curve in a record
 TICK = 50  # steps between two movements of the bar
@@ -104,7 +105,7 @@ def play(
     contexts = torch.from_numpy(np.stack([game.contexts for game in games])).to(device)
     rewards = torch.from_numpy(np.stack([game.rewards for game in games])).to(device)
     steps, width, arms = contexts.shape[1], contexts.shape[2], rewards.shape[2]
-    streams = Streams([_seed(seed, trial) for trial in range(len(games))], device)
+    streams = Streams([seed_of(seed, trial, 1) for trial in range(len(games))], device)  # the data have other seeds
     algorithm = method.start(Setting(width, arms, steps, streams))
     obtained = torch.zeros(len(games), steps, device=device)
     progress = progress or Silent()
@@ -148,11 +149,6 @@ def measure(games: Sequence[Game], obtained: Tensor, by_chance: Tensor) -> dict[
 def _short(values: Tensor, digits: int = 7) -> list[float]:
     """So many digits, so that a record stays small."""
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
-
-
-def _seed(seed: int, trial: int) -> int:
-    """Of an algorithm's chance in a trial; the data have another."""
-    return int(np.random.SeedSequence([seed, trial, 1]).generate_state(1, np.uint64)[0] >> 1)
 
 
 BANDITS = Study("bandits", run)

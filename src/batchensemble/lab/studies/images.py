@@ -19,7 +19,7 @@ from batchensemble.lab.data import (
 )
 from batchensemble.lab.methods.ensembles import Batch, Stream
 from batchensemble.lab.training.batches import rank_rows
-from batchensemble.lifelong.data import seed_of
+from batchensemble.seeds import seed_of
 
 Sets = tuple[ImageSet, ImageSet]
 

@@ -30,7 +30,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.task_stream import Stream, open_stream
 from batchensemble.lab.training.devices import Precision, start_fabric
-from batchensemble.lab.training.journal import read_lines
+from batchensemble.lab.training.log import read_lines
 from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from batchensemble.lab.data import ImageSet, Task, data_root, draw_crops, procedural, split_classes
 from batchensemble.lab.data.image_folder import ImageFolder, class_names
 from batchensemble.lab.studies.images import View, load_images
-from batchensemble.lifelong.data import Part, seed_of
+from batchensemble.lifelong.data import Part
+from batchensemble.seeds import seed_of
 
 IMAGENET = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])  # mean and deviation of its channels
 

@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.methods.ensembles import Part, settings_of
+from batchensemble.lab.methods.ensembles import SeededMethod, settings_of
 from batchensemble.lab.models import resnet
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.images import ImageBatches, View
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.training.devices import locked_together
-from batchensemble.lab.training.fit import Training, Workplace, fit
+from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import SCHEDULES
 from batchensemble.lab.training.synchronise import average_buffers_, synchronised_
@@ -64,7 +64,7 @@ class Trainer:
         """Every part of the recipe's method: a naive ensemble's members are the single networks of others."""
         return [self.part(recipe, part) for part in recipe.method.parts(seed)]
 
-    def part(self, recipe: Recipe, part: Part) -> Trained:
+    def part(self, recipe: Recipe, part: SeededMethod) -> Trained:
         """One part, trained in its folder."""
         folder = weights_folder(self.context, recipe, part)
         name = f"{settings_of(part.method)['name']}, seed {part.seed}"
@@ -73,11 +73,11 @@ class Trainer:
             log = fit(training, Workplace(self.fabric, folder, self.context.progress), name)
         return Trained(training.model.eval(), log)
 
-    def _training(self, recipe: Recipe, part: Part) -> Training:
+    def _training(self, recipe: Recipe, part: SeededMethod) -> TrainingJob:
         method, fabric = part.method, self.fabric
         model = self._model(recipe, part)
         alone = fabric.world_size == 1 or not recipe.own_members
-        return Training(
+        return TrainingJob(
             model,
             partial(method.loss, weight_decay=recipe.weight_decay),
             self._batches(recipe, part),
@@ -88,7 +88,7 @@ class Trainer:
             None if alone else partial(_share_statistics, model),
         )
 
-    def _model(self, recipe: Recipe, part: Part) -> nn.Module:
+    def _model(self, recipe: Recipe, part: SeededMethod) -> nn.Module:
         """The untrained model where it will train."""
         classes, channels = self.train.classes, self.train.images.shape[1]
         network = partial(resnet, recipe.depth, recipe.width, classes, channels=channels)
@@ -97,14 +97,14 @@ class Trainer:
             model = synchronised_(model, self.fabric.device)
         return on_device(model, self.fabric.device)
 
-    def _batches(self, recipe: Recipe, part: Part) -> ImageBatches:
+    def _batches(self, recipe: Recipe, part: SeededMethod) -> ImageBatches:
         fabric = self.fabric
         streams = part.method.streams(part.seed)
         shared = (fabric.global_rank, fabric.world_size, recipe.own_members)
         return ImageBatches(self.train, self.view, streams, recipe.batch, *shared)
 
 
-def weights_folder(context: Context, recipe: Recipe, part: Part) -> Path:
+def weights_folder(context: Context, recipe: Recipe, part: SeededMethod) -> Path:
     """The folder of a part's weights, named by all that they depend on."""
     settings = replace(recipe, method=part.method).settings()
     return context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.lifelong import Diverged
-from batchensemble.lifelong.data import seed_of
+from batchensemble.seeds import seed_of
 
 from .batches import Batches
 from .checkpoints import Checkpoint, CorruptCheckpoint
-from .journal import Journal, read_journal
+from .log import Log, read_log
 from .progress import Progress, Silent
 from .schedules import Schedule
 from .step import Loss, Replayed, Step
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingJob:
     """A training, given as what it consists of.
 
     Args:
@@ -75,7 +75,7 @@ class Workplace:
     compiled: bool = True
 
 
-def fit(training: Training, place: Workplace, name: str = "training") -> list[dict[str, float]]:
+def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list[dict[str, float]]:
     """Trains, or goes on where a former call was interrupted, and returns the log, a mapping per epoch.
 
     Everything random is a function of seed, epoch and process, so that a training killed at any moment ends
@@ -90,20 +90,20 @@ def fit(training: Training, place: Workplace, name: str = "training") -> list[di
     rates = [float(group["lr"]) for group in training.optimizer.param_groups]
     begin = _restore(training, checkpoint, fabric.device)
     fabric.barrier()  # nobody writes before everybody has read
-    done = read_journal(place.folder)[:begin]
+    done = read_log(place.folder)[:begin]
     if len(done) < begin:
         told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.path.name} of {begin}"
         raise CorruptCheckpoint(f"{told}: delete {place.folder} to train from the start")
     if not (done and training.ends_with(done[-1])):
         with (
             _own_randomness(fabric.device),
-            Journal(place.folder, begin, write=fabric.is_global_zero) as journal,
+            Log(place.folder, begin, write=fabric.is_global_zero) as log,
         ):
             place.progress.start(name, training.epochs, begin)
             step, clock = _step(training, place), _Clock(place.save_every)
             for epoch in range(begin, training.epochs):
                 line = _epoch(training, fabric, step, rates, epoch)
-                journal.write(line)
+                log.write(line)
                 place.progress.advance(f"loss {line['loss']:.3f}")
                 last = training.ends_with(line)
                 if fabric.is_global_zero and (last or clock.is_due()):
@@ -112,11 +112,11 @@ def fit(training: Training, place: Workplace, name: str = "training") -> list[di
                     break
             place.progress.end()
     fabric.barrier()
-    return read_journal(place.folder)
+    return read_log(place.folder)
 
 
 def _epoch(
-    training: Training,
+    training: TrainingJob,
     fabric: "Fabric",
     step: Callable[[Any], Mapping[str, Tensor]],
     rates: list[float],
@@ -139,7 +139,7 @@ def _epoch(
     return {"epoch": epoch, **means, **extra, "rate": rates[0] * factor, "seconds": round(seconds, 4)}
 
 
-def _step(training: Training, place: Workplace) -> Callable[[Any], Mapping[str, Tensor]]:
+def _step(training: TrainingJob, place: Workplace) -> Callable[[Any], Mapping[str, Tensor]]:
     """The step as this device takes it best."""
     training.model.train()
     fabric = place.fabric
@@ -172,7 +172,7 @@ def _set_rates_(optimizer: torch.optim.Optimizer, rates: list[float], factor: fl
             group["lr"] = rate * factor
 
 
-def _state(training: Training, epoch: int) -> dict[str, object]:
+def _state(training: TrainingJob, epoch: int) -> dict[str, object]:
     return {
         "epoch": epoch,
         "model": training.model.state_dict(),
@@ -180,7 +180,7 @@ def _state(training: Training, epoch: int) -> dict[str, object]:
     }
 
 
-def _restore(training: Training, checkpoint: Checkpoint, device: torch.device) -> int:
+def _restore(training: TrainingJob, checkpoint: Checkpoint, device: torch.device) -> int:
     """Puts a former state back and returns the epoch to go on with."""
     state = checkpoint.load(device)
     if state is None:

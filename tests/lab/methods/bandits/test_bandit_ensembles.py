@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import batchensemble as be
-from batchensemble.lab.methods.bandits import BatchEnsemble, Dropout, Greedy, Naive, Setting, Streams, Training
+from batchensemble.lab.methods.bandits import BatchEnsemble, Dropout, Greedy, Naive, NetworkTraining, Setting, Streams
 from batchensemble.lab.methods.bandits.batch_ensemble import BatchEnsembleAgent
 
-TRAINING = Training(hidden=(6,), batch=16, steps=3, every=10)
+TRAINING = NetworkTraining(hidden=(6,), batch=16, steps=3, every=10)
 
 
 def started(method, seeds=(0, 1), width=4, arms=3, steps=40):
@@ -128,13 +128,13 @@ def test_dropout_drops_and_scales():
 def test_learning_rates_are_reset_only_where_asked():
     steps = {}
     for reset in (False, True):
-        training = Training(hidden=(6,), steps=3, every=10, batch=8, reset_lr=reset)
+        training = NetworkTraining(hidden=(6,), steps=3, every=10, batch=8, reset_lr=reset)
         steps[reset] = fed(started(Greedy(training)), steps=20).optimiser._steps
     assert steps == {False: 6, True: 3}
 
 
 def test_every_arm_is_pulled_in_turn_first():
-    agent = started(Greedy(Training(first_pulls=2, every=100)))
+    agent = started(Greedy(NetworkTraining(first_pulls=2, every=100)))
     pulled = []
     for _ in range(6):
         contexts = torch.randn(2, 4)

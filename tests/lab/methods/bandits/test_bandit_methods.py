@@ -17,16 +17,16 @@ from batchensemble.lab.methods.bandits import (
     Greedy,
     Linear,
     Naive,
+    NetworkTraining,
     NeuralLinear,
     ParameterNoise,
-    Training,
     Uniform,
     method_from,
     settings_of,
 )
 from batchensemble.lab.studies.bandits import measure, play
 
-QUICK = Training(steps=20, batch=64, every=20)
+QUICK = NetworkTraining(steps=20, batch=64, every=20)
 ALL = {
     "uniform": Uniform(),
     "greedy": Greedy(QUICK),

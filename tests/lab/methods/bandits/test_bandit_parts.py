@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from batchensemble.lab.methods.bandits import Streams, Training
+from batchensemble.lab.methods.bandits import NetworkTraining, Streams
 from batchensemble.lab.methods.bandits.history import History, Seen
 from batchensemble.lab.methods.bandits.network import (
     Layer,
@@ -123,7 +123,7 @@ def test_the_optimiser_is_the_benchmarks(reset):
     start = rng.normal(size=(2, 5))
     slopes = rng.normal(size=(6, 2, 5)) * np.array([10.0, 0.1])[:, None]  # one network is clipped, one is not
     parameter = torch.tensor(start, requires_grad=True)
-    optimiser = RMSProp([parameter], Training(lr=0.1, decay=0.5, clip=5.0))
+    optimiser = RMSProp([parameter], NetworkTraining(lr=0.1, decay=0.5, clip=5.0))
     expected, squares = start.copy(), np.ones((2, 5))
     for number, slope in enumerate(slopes):
         if number == 3 and reset:
@@ -139,7 +139,7 @@ def test_the_optimiser_is_the_benchmarks(reset):
 
 def test_the_norm_of_a_network_is_over_all_its_parameters():
     parts = [torch.zeros(2, 3, requires_grad=True), torch.zeros(2, 1, 4, requires_grad=True)]
-    optimiser = RMSProp(parts, Training(lr=1.0, clip=1.0))
+    optimiser = RMSProp(parts, NetworkTraining(lr=1.0, clip=1.0))
     scale = torch.tensor([100.0, 0.01])
     optimiser.step(sum((part * scale.view(2, *[1] * (part.ndim - 1))).sum() for part in parts))
     clipped = 100 / (100 * 7**0.5)

@@ -13,16 +13,16 @@ from batchensemble.lab.methods.bandits import (
     AlphaDivergence,
     BayesByBackprop,
     GaussianProcess,
+    NetworkTraining,
     NeuralLinear,
     ParameterNoise,
     Prior,
     Streams,
-    Training,
 )
 from batchensemble.lab.methods.bandits.linear import Posterior
 from batchensemble.lab.methods.bandits.network import forward
 
-TRAINING = Training(hidden=(6,), batch=16, steps=3, every=10)
+TRAINING = NetworkTraining(hidden=(6,), batch=16, steps=3, every=10)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def _outputs(agent, seen):
 
 
 def test_activations_are_drawn_as_weights_would_make_them():
-    agent = started(BayesByBackprop(training=Training(hidden=())))
+    agent = started(BayesByBackprop(training=NetworkTraining(hidden=())))
     with torch.no_grad():
         agent.rhos[0].fill_(-1.0)
     contexts, arms = torch.randn(2, 4), torch.tensor([1, 2])

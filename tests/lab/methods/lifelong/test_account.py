@@ -48,11 +48,16 @@ def test_one_that_starts_anew_forgets_what_it_gave_up(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "a.json").read_text())) == 1
 
 
-def test_an_epoch_that_nobody_noted_cost_what_others_did(tmp_path: Path) -> None:
+def test_an_epoch_that_is_noted_and_done_again_is_counted_once(tmp_path: Path) -> None:
     trained(tmp_path / "a.json", 1, 2)
-    again = Account(Meter(), tmp_path / "a.json")
+    again = trained(tmp_path / "a.json", 2, 3)  # the checkpoint knew only of the first
     again.settle(3)
     assert again.meter.operations == 30
-    unknown = Account(Meter(), tmp_path / "b.json")
+    assert again.meter.former_seconds == 2.0
+    assert again.history() == [epoch(number) for number in (1, 2, 3)]
+
+
+def test_what_a_lost_file_told_is_unknown(tmp_path: Path) -> None:
+    unknown = Account(Meter(), tmp_path / "a.json")
     unknown.settle(3)
     assert math.isnan(unknown.meter.operations)

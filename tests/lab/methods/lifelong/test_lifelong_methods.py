@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -28,6 +30,7 @@ from batchensemble.lab.methods.lifelong import (
 from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
+from batchensemble.lifelong.training import Checkpoint
 
 QUICK = Training(epochs=2, batch_size=16, lr=0.05)
 METHODS: dict[str, Method] = {
@@ -163,32 +166,61 @@ class Mortal(Meter):
             yield
 
 
-def lessons(name: str, folder: Path, steps: int) -> list[Lesson]:
+def lessons(name: str, folder: Path, steps: int = 1000, training: Training = QUICK) -> list[Lesson]:
     """Two tasks by a process that lives for so many steps of each."""
     student = begin(name, folder=folder / "learner")
-    given = [Lesson(number, part(number), QUICK, folder, Mortal(steps)) for number in range(2)]
+    given = [Lesson(number, part(number), training, folder, Mortal(steps)) for number in range(2)]
     for lesson in given:
         student.learn(lesson)
     return given
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_killed_again_and_again_has_taken_what_one_process_takes(name: str, tmp_path: Path) -> None:
-    whole = lessons(name, tmp_path / "whole", 1000)
+def taught_again_and_again(name: str, folder: Path, steps: int = 1000, training: Training = QUICK) -> list[Lesson]:
+    """The lessons of the process that lived to the end, after at least two that did not."""
     deaths = 0
     while True:
         try:
-            found = lessons(name, tmp_path / "killed", 5)  # not enough for a training, enough for an epoch
-            break
+            found = lessons(name, folder, steps, training)
         except Killed:
             deaths += 1
-    assert deaths >= 2
+        else:
+            assert deaths >= 2
+            return found
+
+
+def assert_same_course(found: list[Lesson], whole: list[Lesson]) -> None:
     assert [lesson.meter.operations for lesson in found] == [lesson.meter.operations for lesson in whole]
     assert [[epoch.loss for epoch in lesson.history] for lesson in found] == [
         [epoch.loss for epoch in lesson.history] for lesson in whole
     ]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_killed_again_and_again_has_taken_what_one_process_takes(name: str, tmp_path: Path) -> None:
+    whole = lessons(name, tmp_path / "whole")
+    found = taught_again_and_again(name, tmp_path / "killed", 5)  # not enough for a training, enough for an epoch
+    assert_same_course(found, whole)
     assert all(lesson.meter.former_processor_seconds > 0 for lesson in found)
     assert not any(lesson.meter.former_processor_seconds for lesson in whole)
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_kill_beside_the_only_checkpoint_of_a_training_loses_none_of_its_cost(
+    name: str, written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, save, tries = replace(QUICK, epochs=1), Checkpoint.save, count()
+    whole = lessons(name, tmp_path / "whole", training=short)
+
+    def deadly(checkpoint: Checkpoint, state: dict[str, Any]) -> None:
+        killed = written or next(tries) % 2 == 0  # who is killed before anything is written must live the next time
+        if written or not killed:
+            save(checkpoint, state)
+        if killed:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoint, "save", deadly)
+    assert_same_course(taught_again_and_again(name, tmp_path / "killed", training=short), whole)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -14,7 +14,7 @@ import torch
 from batchensemble.disk import written_whole
 
 from ..image_set import ImageSet
-from .registry import CORRUPTIONS, SEVERITIES
+from .registry import SEVERITIES, check_name, check_severity
 
 ORIGIN = "origin.json"
 
@@ -70,10 +70,8 @@ def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int =
         FileNotFoundError: The file of this corruption, or `labels.npy`, is missing.
         ValueError: A file has not the published layout; the name or severity is unknown.
     """
-    if name not in CORRUPTIONS:
-        raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
-    if severity not in SEVERITIES:
-        raise ValueError(f"severity must be 1 to 5, got {severity}")
+    check_name(name)
+    check_severity(severity)
     images, labels = (_mapped(Path(folder) / f"{stem}.npy") for stem in (name, "labels"))
     if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or len(images) % len(SEVERITIES):
         raise ValueError(f"{folder}/{name}.npy: expected uint8 (5 N, 32, 32, 3), got {images.dtype} {images.shape}")

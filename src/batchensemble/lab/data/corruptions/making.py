@@ -17,7 +17,7 @@ from batchensemble.disk import written_whole
 from ..image_set import ImageSet
 from .files import Origin, read_origin, write_origin
 from .frost import read_textures
-from .registry import CORRUPTIONS, SEVERITIES, corrupt
+from .registry import CORRUPTIONS, SEVERITIES, check_name, corrupt
 
 CHUNK = 250
 Bytes = NDArray[np.uint8]
@@ -55,8 +55,8 @@ def make_cifar_c(
         OSError: The disk is full, say; no half file is left.
     """
     folder, wanted = Path(out_dir), list(names)
-    for unknown in sorted(set(wanted) - set(CORRUPTIONS)):
-        raise ValueError(f"unknown corruption {unknown!r}; known: {', '.join(CORRUPTIONS)}")
+    for name in wanted:
+        check_name(name)
     images = clean.images.cpu().permute(0, 2, 3, 1).contiguous().numpy()
     _claim(folder, clean, _origin(clean, seed, frost_dir))
     todo = [name for name in wanted if not (folder / f"{name}.npy").exists()]

@@ -81,10 +81,20 @@ def corrupt(
 
 def checked(images: NDArray[np.uint8], name: str, severity: int) -> Corruption:
     """The corruption of this name, where all arguments are what they should be."""
-    if name not in CORRUPTIONS:
-        raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
-    if severity not in SEVERITIES:
-        raise ValueError(f"severity must be 1 to 5, got {severity}")
+    check_name(name)
+    check_severity(severity)
     if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, 3) or not len(images):
         raise ValueError(f"images must be uint8 (N, 32, 32, 3), got {images.dtype} {images.shape}")
     return CORRUPTIONS[name]
+
+
+def check_name(name: str) -> None:
+    """Refuses a name that no corruption has."""
+    if name not in CORRUPTIONS:
+        raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
+
+
+def check_severity(severity: int) -> None:
+    """Refuses what is no severity."""
+    if severity not in SEVERITIES:
+        raise ValueError(f"severity must be 1 to 5, got {severity}")

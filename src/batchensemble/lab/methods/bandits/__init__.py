@@ -9,7 +9,7 @@ from .gaussian_process import GaussianProcess
 from .greedy import Greedy
 from .linear import Linear, Prior
 from .naive import Naive
-from .network import Training
+from .network import NetworkTraining
 from .neural_linear import NeuralLinear
 from .parameter_noise import ParameterNoise
 from .registry import METHODS, method_from, settings_of
@@ -28,12 +28,12 @@ __all__ = [
     "Linear",
     "Method",
     "Naive",
+    "NetworkTraining",
     "NeuralLinear",
     "ParameterNoise",
     "Prior",
     "Setting",
     "Streams",
-    "Training",
     "Uniform",
     "method_from",
     "settings_of",

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .algorithm import Setting
 from .history import History, Seen
-from .network import Drop, Layer, RMSProp, Training, draw_layers, forward, sizes, squared_error
+from .network import Drop, Layer, NetworkTraining, RMSProp, draw_layers, forward, sizes, squared_error
 
 
 class Agent(ABC):
@@ -56,7 +56,7 @@ class NetworkAgent(Agent):
         nets: networks of a trial.
     """
 
-    def __init__(self, setting: Setting, training: Training, nets: int = 1) -> None:
+    def __init__(self, setting: Setting, training: NetworkTraining, nets: int = 1) -> None:
         super().__init__(setting, training.every, training.first_pulls)
         self.training, self.nets = training, nets
         self.parameters = [tensor.requires_grad_() for tensor in self.start()]

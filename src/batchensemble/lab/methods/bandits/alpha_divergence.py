@@ -10,7 +10,7 @@ from .agent import Agent
 from .algorithm import Setting
 from .gaussian import draw_mean, draw_rho
 from .history import Seen
-from .network import Layer, Training, forward, sizes
+from .network import Layer, NetworkTraining, forward, sizes
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class AlphaDivergence:
     samples: int = 10
     prior_variance: float = 0.1
     noise: float = 0.1
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "AlphaDivergenceAgent":
         """The algorithm at the start of its games."""

@@ -11,7 +11,7 @@ from batchensemble.nn.init import draw_fast
 from .agent import NetworkAgent
 from .algorithm import Setting
 from .history import Seen
-from .network import Layer, Training, draw_layers, forward, squared_error
+from .network import Layer, NetworkTraining, draw_layers, forward, squared_error
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class BatchEnsemble:
 
     members: int = 4
     init: str = "sign"
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "BatchEnsembleAgent":
         """The algorithm at the start of its games."""

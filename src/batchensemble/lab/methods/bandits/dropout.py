@@ -6,7 +6,7 @@ from torch import Tensor
 
 from .agent import NetworkAgent
 from .algorithm import Setting
-from .network import Training
+from .network import NetworkTraining
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Dropout:
     """
 
     keep: float = 0.8
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "DropoutAgent":
         """The algorithm at the start of its games."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from .agent import NetworkAgent
 from .algorithm import Setting
-from .network import Training
+from .network import NetworkTraining
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Greedy:
         training: how the network is trained.
     """
 
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> NetworkAgent:
         """The algorithm at the start of its games."""

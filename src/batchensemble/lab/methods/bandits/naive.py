@@ -8,7 +8,7 @@ from torch import Tensor
 from .agent import NetworkAgent
 from .algorithm import Setting
 from .history import Seen
-from .network import Layer, Training
+from .network import Layer, NetworkTraining
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Naive:
 
     members: int = 4
     keep: float = 1.0
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "NaiveAgent":
         """The algorithm at the start of its games."""

@@ -25,7 +25,7 @@ class Layer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Training:
+class NetworkTraining:
     """How networks are trained; the defaults are those of the benchmark's released example.
 
     Args:
@@ -114,7 +114,7 @@ class RMSProp:
         training: learning rate, decay and clip.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], training: Training) -> None:
+    def __init__(self, parameters: Sequence[Tensor], training: NetworkTraining) -> None:
         self.parameters, self.training = list(parameters), training
         self._squares = [torch.ones_like(parameter) for parameter in parameters]
         self._steps = 0

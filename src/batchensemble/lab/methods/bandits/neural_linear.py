@@ -8,7 +8,7 @@ from torch import Tensor
 from .agent import NetworkAgent
 from .algorithm import Setting
 from .linear import Posterior, Prior
-from .network import Training, forward
+from .network import NetworkTraining, forward
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class NeuralLinear:
     """
 
     prior: Prior = field(default_factory=Prior)
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "NeuralLinearAgent":
         """The algorithm at the start of its games."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .agent import NetworkAgent
 from .algorithm import Setting
-from .network import Layer, Training, forward
+from .network import Layer, NetworkTraining, forward
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ParameterNoise:
     noise: float = 0.05
     eps: float = 0.1
     rows: int = 300
-    training: Training = field(default_factory=Training)
+    training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "ParameterNoiseAgent":
         """The algorithm at the start of its games."""

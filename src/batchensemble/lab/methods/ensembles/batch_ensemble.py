@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import batchensemble as be
 
 from .dropout import dropping_, matched_width
-from .method import Batch, Network, Part, Stream
+from .method import Batch, Network, SeededMethod, Stream
 from .objective import classified
 
 Rows = Literal["sub-batches", "repeated", "own crops"]
@@ -51,9 +51,9 @@ class BatchEnsemble:
         if self.diversity and self.rows != "repeated":
             raise ValueError(f"diversity compares members on the same rows; got rows={self.rows!r}")
 
-    def parts(self, seed: int) -> tuple[Part, ...]:
+    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """Itself."""
-        return (Part(self, seed),)
+        return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
         """The plain network, converted."""

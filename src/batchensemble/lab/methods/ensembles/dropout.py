@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import batchensemble as be
 
-from .method import Batch, Network, Part, Stream
+from .method import Batch, Network, SeededMethod, Stream
 from .objective import classified
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -31,9 +31,9 @@ class Dropout:
     head_width: int | None = None
     members: int = 4
 
-    def parts(self, seed: int) -> tuple[Part, ...]:
+    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """Itself."""
-        return (Part(self, seed),)
+        return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
         """The network with the wider head."""

@@ -32,8 +32,8 @@ class Stream(NamedTuple):
     crops: int
 
 
-class Part(NamedTuple):
-    """One of the trainings that a method consists of."""
+class SeededMethod(NamedTuple):
+    """One of the trainings that a method consists of: what is trained, itself or a simpler method, and its seed."""
 
     method: "Method"
     seed: int
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 class Method(Protocol):
     """A way to make an ensemble. Implementations are frozen dataclasses, and their fields are settings."""
 
-    def parts(self, seed: int) -> tuple[Part, ...]:
+    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """The trainings it needs: usually itself; for a naive ensemble one single network per member."""
         ...
 

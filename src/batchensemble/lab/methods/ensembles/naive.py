@@ -11,7 +11,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 import batchensemble as be
 
-from .method import Batch, Network, Part, Stream
+from .method import Batch, Network, SeededMethod, Stream
 from .objective import classified
 from .single import Single
 
@@ -29,11 +29,11 @@ class Naive:
     members: int = 4
     together: bool = False
 
-    def parts(self, seed: int) -> tuple[Part, ...]:
+    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """The single networks, which are then trained once for whoever asks, or itself when together."""
         if self.together:
-            return (Part(self, seed),)
-        return tuple(Part(Single(), self._seed(seed, i)) for i in range(self.members))
+            return (SeededMethod(self, seed),)
+        return tuple(SeededMethod(Single(), self._seed(seed, i)) for i in range(self.members))
 
     def build(self, network: Network, seed: int) -> nn.Module:
         """All networks as one module of stacked weights."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import batchensemble as be
 
-from .method import Batch, Network, Part, Stream
+from .method import Batch, Network, SeededMethod, Stream
 from .objective import classified
 
 
@@ -17,9 +17,9 @@ from .objective import classified
 class Single:
     """One network, one prediction."""
 
-    def parts(self, seed: int) -> tuple[Part, ...]:
+    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """Itself."""
-        return (Part(self, seed),)
+        return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
         """The plain network."""

@@ -1,11 +1,13 @@
-"""What a training took, kept beside its checkpoint: a process that goes on counts what was done before it."""
+"""What a training took, kept beside its checkpoint: a process that goes on counts what was done before it.
+
+Not inside it: the library's learner ends its checkpoint when a task is learnt, and what that took is asked for later.
+"""
 
 import json
 import math
 import time
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from batchensemble.disk import written_whole
@@ -29,7 +31,11 @@ class Account:
         self._operations, self._processor = meter.operations, time.process_time()
 
     def note(self, epoch: Epoch) -> None:
-        """Writes down an epoch that this process did, after its checkpoint."""
+        """Writes down an epoch that this process did.
+
+        Before its checkpoint: a kill between the two leaves a line too many, of an epoch that is done again and noted
+        again, and never a checkpoint of an epoch whose cost nobody knows.
+        """
         operations, processor = self.meter.operations, time.process_time()
         spent = {"operations": operations - self._operations, "processor_seconds": processor - self._processor}
         self._here, self._operations, self._processor = self._here + 1, operations, processor
@@ -54,9 +60,6 @@ class Account:
         ]
 
     def _cost(self, name: str, former: int) -> Any:
-        """Of the first epochs; one whose process was killed before it was noted cost what the others do."""
+        """Of the first epochs; not a number where somebody took the file away."""
         noted = [line[name] for line in self._lines if line["epoch"] <= former]
-        if len(noted) == former:
-            return sum(noted)
-        known = [line[name] for line in self._lines]
-        return former * fmean(known) if known else math.nan
+        return sum(noted) if len(noted) == former else math.nan

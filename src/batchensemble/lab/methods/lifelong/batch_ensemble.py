@@ -65,13 +65,13 @@ class LearnerStudent:
             account.settle(lesson.training.epochs)
             lesson.history.extend(account.history())
             return
-        training = lesson.metered
+        training = lesson.metered(account)
         if self.learner.tasks:
             training = replace(training, lr=training.lr * self.lr_scale)
         data, classes = lesson.part.data, lesson.classes
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StalledTask)  # how well a task is learnt is recorded
-            done = self.learner.learn(data, name, classes=classes, training=training, progress=account.note)
+            done = self.learner.learn(data, name, classes=classes, training=training)
         account.settle(len(done))
         lesson.history.extend(done)
 

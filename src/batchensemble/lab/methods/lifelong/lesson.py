@@ -42,10 +42,9 @@ class Lesson:
         """How many classes the task has."""
         return self.part.classes
 
-    @property
-    def metered(self) -> Training:
-        """The training with a meter at every step."""
-        return replace(self.training, around_step=self.meter.around_step)
+    def metered(self, account: Account) -> Training:
+        """The training with a meter at every step, and an account of every epoch."""
+        return replace(self.training, around_step=self.meter.around_step, after_epoch=account.note)
 
     def train(
         self,
@@ -73,7 +72,8 @@ class Lesson:
             penalty: added to the loss.
             after_step: called after every step.
         """
-        training = replace(self.metered, epochs=self.training.epochs if epochs is None else epochs)
+        account = self.account(phase)
+        training = replace(self.metered(account), epochs=self.training.epochs if epochs is None else epochs)
         decay = training.weight_decay if weight_decay is None else weight_decay
 
         def objective(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -82,9 +82,8 @@ class Lesson:
             return loss + penalty() if penalty else loss, answers
 
         groups = be.parameter_groups(trained, training.lr, decay)
-        pool = Pool((part or self.part,))
-        account = self.account(phase)
-        done = Loop(module, objective, groups, pool, training, self._checkpoint(phase), account.note, after_step).run()
+        pool, checkpoint = Pool((part or self.part,)), self._checkpoint(phase)
+        done = Loop(module, objective, groups, pool, training, checkpoint, after_step=after_step).run()
         account.settle(len(done))
         self.history.extend(done)
         return done[-1].accuracy if done else 0.0

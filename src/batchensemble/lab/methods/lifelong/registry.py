@@ -1,9 +1,6 @@
-"""Methods by name, and as plain settings and back."""
+"""Ways to learn tasks, by name."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
-
+from ..registry import Registry
 from .batch_ensemble import BatchEnsemble
 from .bn_tuned import BNTuned
 from .den import DEN
@@ -14,7 +11,7 @@ from .pnn import PNN
 from .rcl import RCL
 from .separate import Separate
 
-METHODS: dict[str, type[Any]] = {
+METHODS: dict[str, type[Method]] = {
     "finetune": Finetune,
     "ewc": EWC,
     "pnn": PNN,
@@ -24,32 +21,5 @@ METHODS: dict[str, type[Any]] = {
     "separate": Separate,
     "batch_ensemble": BatchEnsemble,
 }
-
-
-def settings_of(method: Method) -> dict[str, Any]:
-    """A method as plain settings.
-
-    Example:
-        >>> settings_of(BNTuned())
-        {'name': 'bn_tuned', 'lr_scale': 1.0}
-    """
-    names = {kind: name for name, kind in METHODS.items()}
-    return {"name": names[type(method)], **asdict(method)}  # type: ignore[call-overload]
-
-
-def method_from(settings: Mapping[str, Any]) -> Method:
-    """The method that settings describe.
-
-    Raises:
-        ValueError: there is no method of that name.
-
-    Example:
-        >>> method_from({"name": "ewc", "strength": 10.0})
-        EWC(strength=10.0, rows=500, labels='sampled')
-    """
-    fields = dict(settings)
-    name = fields.pop("name", None)
-    if name not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {name!r}")
-    method: Method = METHODS[name](**fields)
-    return method
+_FAMILY: Registry[Method] = Registry(METHODS)
+settings_of, method_from = _FAMILY.settings_of, _FAMILY.method_from

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from batchensemble.lab.studies.memory import keep_freed_memory
+
 Work = Callable[[], Any]
 Make = Callable[[bool], Work]
 """Builds the work, networks and inputs included; compiled or not."""
@@ -46,7 +48,7 @@ def _told(begin: Callable[[str], object], name: str, make: Make, compiled: bool)
 def _in_turns(makes: Mapping[str, Make], repeats: int, compiled: bool) -> dict[str, Measure | None]:
     if compiled:
         torch.compiler.reset()
-    keep_the_heap()
+    keep_freed_memory()  # else the first that is measured pays for its growth
     works = {name: _warm(make, compiled) for name, make in makes.items()}
     rounds = [{name: _on_cpu(work) for name, (work, _) in works.items()} for _ in range(repeats + WARM_UP)][WARM_UP:]
     return {name: Measure(statistics.median(turn[name] for turn in rounds), None, works[name][1]) for name in works}
@@ -66,14 +68,6 @@ def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Me
     words = f"{how}, as a CUDA graph" if replay else how
     times = [_on_gpu(replay or work) for _ in range(repeats + WARM_UP)]
     return Measure(statistics.median(times[WARM_UP:]), took, words)
-
-
-def keep_the_heap() -> None:
-    """Teach glibc to keep what is freed: else every large tensor costs page faults, and the first measured pays most.
-
-    It raises its thresholds to the largest block of at most 32 MiB that was given back.
-    """
-    torch.ones(31 * 2**20, dtype=torch.uint8)
 
 
 def memory(work: Work, device: torch.device) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from batchensemble.lab.data.text import Buckets, Prepared
 from batchensemble.lab.training.batches import rank_rows
-from batchensemble.lifelong.data import seed_of
+from batchensemble.seeds import seed_of
 
 
 class Batch(NamedTuple):

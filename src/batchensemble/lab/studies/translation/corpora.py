@@ -22,7 +22,7 @@ from batchensemble.lab.data.text.prepared import UNFINISHED
 from batchensemble.lab.data.text.vocabulary import Kind
 from batchensemble.lab.records import content_key
 
-Part = Literal["train", "valid", "test"]
+Split = Literal["train", "valid", "test"]
 Source = Callable[[Path], ParallelText]
 """From the folder of the data sets to a text."""
 
@@ -38,7 +38,7 @@ class Corpus:
         longest: tokens of a sentence at most.
     """
 
-    parts: Mapping[Part, Source]
+    parts: Mapping[Split, Source]
     kind: Kind
     size: int
     longest: int
@@ -95,7 +95,7 @@ def _vocabulary(corpus: Corpus, text: ParallelText, path: Path) -> Vocabulary:
     return Vocabulary.load(path)
 
 
-def _toy(seed: int) -> dict[Part, Source]:
+def _toy(seed: int) -> dict[Split, Source]:
     language = ToyLanguage(seed)
     return {
         "train": lambda _: language.text(4000, seed=1),
@@ -131,12 +131,12 @@ def _newstest(year: int, other: str) -> Source:
     return source
 
 
-def _multi30k(other: str) -> dict[Part, Source]:
-    names: dict[Part, str] = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+def _multi30k(other: str) -> dict[Split, Source]:
+    names: dict[Split, str] = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
     return {part: _files("multi30k", name, other) for part, name in names.items()}
 
 
-def _news(train: Source, other: str) -> dict[Part, Source]:
+def _news(train: Source, other: str) -> dict[Split, Source]:
     return {"train": train, "valid": _newstest(2013, other), "test": _newstest(2014, other)}
 
 

@@ -18,7 +18,7 @@ from batchensemble.lab.models.transformer import CROSS_ATTENTION, SELF_ATTENTION
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.training.devices import locked_together
-from batchensemble.lab.training.fit import Training, Workplace, fit
+from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
 from batchensemble.lab.training.optimizers import adam
 from batchensemble.lab.training.schedules import inverse_square_root
 
@@ -88,12 +88,12 @@ class Trainer:
             with written_whole(note) as beside:
                 beside.write_text(json.dumps(self.data.digest))
 
-    def _training(self, recipe: Recipe, seed: int) -> Training:
+    def _training(self, recipe: Recipe, seed: int) -> TrainingJob:
         model = build(recipe, len(self.data.vocabulary), self._longest, seed).to(self.fabric.device)
         scale = 1.0 if recipe.members is None else recipe.members.fast_lr_scale
         top = recipe.lr * SIZES[recipe.size].width ** -0.5 * recipe.warmup**-0.5
         target = recipe.until_perplexity
-        return Training(
+        return TrainingJob(
             model,
             objective(recipe.members, recipe.smoothing),
             self._batches(recipe, seed),

@@ -10,7 +10,7 @@ from typing import Any, Self
 from batchensemble.disk import written_whole
 
 
-class Journal:
+class Log:
     """A line of numbers per epoch in `log.jsonl`, and the same numbers as TensorBoard curves.
 
     Args:
@@ -21,9 +21,9 @@ class Journal:
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
-        >>> with Journal(folder) as journal:
-        ...     journal.write({"epoch": 0, "loss": 2.5})
-        >>> read_journal(folder)
+        >>> with Log(folder) as log:
+        ...     log.write({"epoch": 0, "loss": 2.5})
+        >>> read_log(folder)
         [{'epoch': 0, 'loss': 2.5}]
     """
 
@@ -52,7 +52,7 @@ class Journal:
         self._open.close()
 
 
-def read_journal(folder: Path) -> list[dict[str, float]]:
+def read_log(folder: Path) -> list[dict[str, float]]:
     """The epochs written so far."""
     return read_lines(folder / "log.jsonl")
 
@@ -65,7 +65,7 @@ def read_lines(path: Path) -> list[dict[str, float]]:
 
 def _cut(folder: Path, epoch: int) -> None:
     """Takes out what was written from `epoch` on."""
-    kept = [line for line in read_journal(folder) if line["epoch"] < epoch]
+    kept = [line for line in read_log(folder) if line["epoch"] < epoch]
     with written_whole(folder / "log.jsonl") as beside:
         beside.write_text("".join(json.dumps(line) + "\n" for line in kept))
 
