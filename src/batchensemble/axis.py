@@ -19,7 +19,7 @@ Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """`function` on every tensor of nested tuples, lists, dicts and dataclasses; anything else stays as it is.
 
-    Example:
+    Examples:
         >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
         {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
     """
@@ -62,7 +62,7 @@ def tensors(tree: Any) -> list[Tensor]:
 def with_member(signature: inspect.Signature) -> inspect.Signature:
     """A network's signature, plus the keyword `member`.
 
-    Example:
+    Examples:
         >>> str(with_member(inspect.signature(lambda x, **more: x)))
         '(x, *, member=None, **more)'
     """

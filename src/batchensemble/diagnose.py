@@ -27,21 +27,21 @@ class Diagnosis:
     """How far the members of an ensemble are apart; printed in plain words.
 
     Attributes:
-        members: how many.
-        rows: how many rows were looked at.
+        members: number of members.
+        rows: number of labelled rows.
         similarity: for every converted layer, the mean cosine between members' r, and between their s.
         disagreement: share of pairs of members that answer differently.
         disagreement_over_error: that, divided by the members' mean error.
         pairwise_kl: mean divergence between two members' answers, in nats.
         mutual_information: what members contradict each other about, in nats.
         entropy: the ensemble's whole uncertainty, in nats.
-        member_accuracy: of every member.
-        accuracy: of the ensemble.
+        member_accuracy: accuracy of every member.
+        accuracy: accuracy of the ensemble.
         member_nll: the members' mean negative log-likelihood.
-        nll: the ensemble's.
+        nll: the ensemble's negative log-likelihood.
         gain_error: standard error of `gain` over the rows.
-        nll_gain: by how much the ensemble's is below that of its best member.
-        nll_gain_error: its standard error over the rows.
+        nll_gain: negative log-likelihood of the best member minus that of the ensemble.
+        nll_gain_error: standard error of `nll_gain` over the rows.
         collapsed: whether the members behave like one network.
     """
 
@@ -116,7 +116,7 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
         loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict; or a dict with `labels` in it.
             Labels of -100 are left out. Inputs are moved to where the model is.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> same = be.convert(torch.nn.Linear(4, 3), members=2, init="ones")
         >>> be.diagnose(same, [(torch.randn(8, 4), torch.arange(8) % 3)]).collapsed

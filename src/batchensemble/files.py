@@ -102,7 +102,7 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
 def fingerprints(net: nn.Module) -> dict[str, str]:
     """A hash, layer by layer, of everything members share: weights, plain layers, norm statistics.
 
-    Example:
+    Examples:
         >>> list(fingerprints(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
         ['0']
     """
@@ -129,7 +129,7 @@ def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
 def raw_bytes(tensor: Tensor) -> bytes:
     """The numbers as they lie in memory, also of types that NumPy does not have.
 
-    Example:
+    Examples:
         >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()
         '803f803f'
     """

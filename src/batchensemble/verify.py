@@ -35,7 +35,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
         VerificationError: a member differs from its plain network.
         ValueError: the inputs have no rows.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> be.verify(be.convert(nn.Linear(4, 3), members=2), torch.randn(5, 4)) < 1e-6
         True
