@@ -20,6 +20,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
     for block in (
         speed.speed,
         speed.speed_network,
+        speed.speed_words,
         speed.speed_peers,
         speed.cost_by_members,
         classification.single,

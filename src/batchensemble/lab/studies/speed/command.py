@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MEMORY = "memory of "
-WHAT = {LIMIT: "the limit; inference: members x inputs", SINGLE: ""}
+WHAT = {LIMIT: "inference: members x inputs", SINGLE: ""}
 
 
 def read_settings(quick: bool, **options: Any) -> Settings:
@@ -112,7 +112,8 @@ def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> 
         case, metric = name.removeprefix(MEMORY), "memory_ratio" if name.startswith(MEMORY) else "ratio"
         found = ours[case][metric] if case in ours else None
         if found is None:
-            yield f"{name}: not measured, so that nobody knows whether it keeps {limit}"
+            why = ", memory is on a GPU only" if case in ours else ""
+            yield f"{name}: not measured{why}; drop this --limit"
         elif found > limit:
             yield f"{name}: {found:.3f} times {LIMIT}, more than {limit}"
 
