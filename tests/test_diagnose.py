@@ -63,8 +63,9 @@ def test_different_members_are_not() -> None:
 
 
 def test_the_verdict_says_what_is_gained() -> None:
-    def verdict(accuracy: float, nll_gain: float) -> str:
-        numbers = dict.fromkeys(("disagreement", "disagreement_over_error", "pairwise_kl", "mutual_information"), 0.5)
+    def verdict(accuracy: float, nll_gain: float, disagreement: float = 0.5) -> str:
+        numbers = dict.fromkeys(("disagreement_over_error", "pairwise_kl", "mutual_information"), 0.5)
+        numbers["disagreement"] = disagreement
         return be.Diagnosis(
             members=2, rows=9, similarity={}, entropy=1.0, member_accuracy=(0.4, 0.6), accuracy=accuracy,
             member_nll=1.0, nll=0.9, gain_error=0.02, nll_gain=nll_gain, nll_gain_error=0.02, **numbers,
@@ -74,6 +75,7 @@ def test_the_verdict_says_what_is_gained() -> None:
     assert verdict(0.4, 0.1).endswith("gains likelihood.")
     assert verdict(0.6, -0.1).endswith("gains accuracy.")
     assert "gains nothing" in verdict(0.5, 0.0)
+    assert verdict(0.5, 0.0, disagreement=0.0).startswith("The members give different probabilities, the same labels")
     assert "gains nothing beyond the noise" in verdict(0.53, 0.03), "less than two standard errors"
 
 

@@ -80,13 +80,15 @@ class Diagnosis:
         if self.collapsed:
             return (
                 "Collapsed: the members give the same answers, so this ensemble behaves like one network. "
-                "Start r and s further apart (init='sign' or 'normal'), and keep weight decay off them."
+                "Start r and s further apart (init='normal(0.3)' for a pre-trained network, 'sign' or 'normal' from "
+                "scratch), train on split rows, and keep weight decay off r and s."
             )
         gains = {"accuracy": (self.gain, self.gain_error), "likelihood": (self.nll_gain, self.nll_gain_error)}
         found = [name for name, (gain, error) in gains.items() if gain > SURE * error]
+        differ = f"The members {'differ' if self.disagreement else 'give different probabilities, the same labels'}"
         if not found:
-            return "The members differ, but averaging them gains nothing beyond the noise of these rows."
-        return f"An ensemble: the members differ, and averaging them gains {' and '.join(found)}."
+            return f"{differ}, but averaging them gains nothing beyond the noise of these rows."
+        return f"An ensemble: {differ[0].lower()}{differ[1:]}, and averaging them gains {' and '.join(found)}."
 
     def __str__(self) -> str:
         mean = sum(self.member_accuracy) / self.members
