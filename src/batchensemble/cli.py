@@ -50,9 +50,9 @@ app = typer.Typer(
 )
 console = Console()
 DEMO = (
-    "How to read it: BatchEnsemble has a few percent more parameters than one network, the naive ensemble four times as "
-    "many. Its seconds are of half as many epochs again as one network's. Each member sees a quarter of the rows, so a "
-    "minute of training is short for it, which NLL and ECE show. What the methods are worth: docs/findings.md."
+    "How to read it: BatchEnsemble has a few percent more parameters than one network, the naive ensemble four times "
+    "as many. Its seconds are of half as many epochs again as one network's. Each member sees a quarter of the rows: "
+    "a minute of training is short for it, which NLL and ECE show. What the methods are worth: docs/findings.md."
 )
 WIDEST = 1000  # columns of characters that no table needs
 
