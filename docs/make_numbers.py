@@ -27,6 +27,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         classification.cifar_small,
         classification.cifar_short,
         classification.cifar_short_shifted,
+        classification.recipes,
         bandits.bandits,
         bandits.bandits_paired,
         bandits.bandits_rewards,

@@ -236,8 +236,8 @@ class Prediction:
         return (scores > 0.5).long() if self._is_binary else scores.argmax(self._axis)
 
     def _entropy(self, probs: Tensor) -> Tensor:
-        terms: Tensor = torch.special.entr(probs)
-        return terms + torch.special.entr(1 - probs) if self._is_binary else terms.sum(self._axis)
+        terms = -torch.xlogy(probs, probs)  # special.entr: torch 2.11 cannot write it as ONNX
+        return terms - torch.xlogy(1 - probs, 1 - probs) if self._is_binary else terms.sum(self._axis)
 
     def _needs(self, name: str, *rules: Rule) -> None:
         if self.combine not in rules:
