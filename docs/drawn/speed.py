@@ -1,44 +1,52 @@
 """Our time over that of plain networks: records of `batchensemble bench`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from drawn.records import evidence_of, made, speeds, where
 
+OURS = "BatchEnsemble"
 LIMIT = "the plain network on as many rows"
 SINGLE = "one network on the same inputs"
 WHOLE = ("inference", "training")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was measured of one network on one machine; what was measured twice, as it was measured last."""
+
+    title: str
+    members: int
+    where: str
+    rows: Sequence[Row]
+
+    def over(self, denominator: str, way: str = OURS) -> dict[str, Row]:
+        """Rows by case; a training step shows both denominators the same rows, so they are one there."""
+        rows = [row for row in self.rows if row["way"] == way]
+        same = {row["case"]: row for row in rows if row["case"].startswith("training")}
+        return same | {row["case"]: row for row in rows if row["denominator"] == denominator}
 
 
 def speed_network() -> str:
     """A whole network's time beside both denominators, a table for every machine."""
-    return "\n\n".join(filter(None, (_network_of(record) for record in speeds("speed"))))
+    return "\n\n".join(filter(None, map(_network_table, _machines())))
 
 
 def speed_words() -> str:
     """What members cost over one network, a sentence for every machine."""
-    return "\n".join(filter(None, (_words_of(record) for record in speeds("speed"))))
+    return "\n".join(filter(None, map(_words, _machines())))
 
 
 def speed() -> str:
     """Layers alone, and rows that choose among many members."""
-    return "\n\n".join(filter(None, (_layers_of(record) for record in speeds("speed"))))
+    return "\n\n".join(filter(None, map(_layer_table, _machines())))
 
 
 def speed_peers() -> str:
-    """Other ways to have as many members, each over the limit of its own run."""
-    records = speeds("speed")
-    ours = {(record["provenance"]["hardware"], row["case"]): row for record in records for row in _over(record)}
-    found = [(record, row) for record in records for row in _over(record, ours=False)]
-    lines = ["| over the plain network on as many rows | time | memory |", "|---|---|---|"]
-    for record, row in found:
-        us = ours[record["provenance"]["hardware"], row["case"]]
-        lines.append(
-            f"| {row['case']}: {row['way']} (ours) | {row['ratio']:.2f} ({us['ratio']:.2f}) "
-            f"| {row['memory_ratio']:.2f} ({us['memory_ratio']:.2f}) |"
-        )
-    how = " or ".join(dict.fromkeys(row["how"] for _, row in found))
-    where = "; ".join(dict.fromkeys(made(record["provenance"]) for record, _ in found))
-    return "\n".join([*lines, "", f"Both {how}. {where}."])
+    """Other ways to have as many members, each over the denominators of its own run, beside ours."""
+    return "\n\n".join(filter(None, map(_peer_table, _machines())))
 
 
 def cost_by_members() -> str:
@@ -56,86 +64,90 @@ def cost_by_members() -> str:
     return "\n".join([*lines, "", f"{what} {where(evidence)}"])
 
 
-def _network_of(record: dict[str, Any]) -> str:
+def _machines() -> list[Machine]:
+    found: dict[tuple[str, int, str], dict[tuple[str, str, str], Row]] = {}
+    for record in sorted(speeds("speed"), key=lambda one: one["provenance"]["started"]):
+        key = record["metrics"]["network"], record["run"]["settings"]["members"], made(record["provenance"])
+        rows = found.setdefault(key, {})
+        rows |= {(row["case"], row["way"], row["denominator"]): row for row in record["metrics"]["rows"]}
+    machines = [
+        Machine(f"{key[0]}, {key[1]} members", key[1], key[2], tuple(rows.values())) for key, rows in found.items()
+    ]
+    return sorted(machines, key=lambda machine: -len(machine.rows))
+
+
+def _network_table(machine: Machine) -> str:
     """Our time beside one network on the same inputs, and beside the plain network on as many rows."""
-    over = [row for row in _over(record) if row["case"].startswith(WHOLE)]
-    if not over:
-        return ""
-    single = _over_one(record)
-    title = f"{record['metrics']['network']}, {record['run']['settings']['members']} members"
-    columns = [title, "ours", "one network", "ratio", "as many rows", "ratio"]
-    lines = [*_header([*columns, *_memory_heading(over)])]
-    for row in over:
-        one = single[row["case"]]
-        times = f"{row['ms']:.2f} ms | {_beside(one)} | {_beside(row)}"
-        lines.append(f"| {row['case']} | {times} |{_memory(row)}")
-    return "\n".join([*lines, "", _how(record, over)])
+    single, over = machine.over(SINGLE), machine.over(LIMIT)
+    rows = {case: row for case, row in over.items() if case.startswith(WHOLE)}
+    columns = [machine.title, "ours", "one network", "ratio", "as many rows", "ratio"]
+    cells = [[case, _ours(row), *_beside(single[case]), *_beside(row), _memory(row)] for case, row in rows.items()]
+    return _table([*columns, "memory"], sorted(cells, key=_by_size), machine, rows.values())
 
 
-def _words_of(record: dict[str, Any]) -> str:
+def _layer_table(machine: Machine) -> str:
+    rows = {case: row for case, row in machine.over(LIMIT).items() if not case.startswith(WHOLE)}
+    columns = ["a layer (members x rows x width), or rows to members", "ours", "as many rows", "ratio", "memory"]
+    cells = [[case, _ours(row), *_beside(row), _memory(row)] for case, row in rows.items()]
+    return _table(columns, cells, machine, rows.values())
+
+
+def _peer_table(machine: Machine) -> str:
+    ways = dict.fromkeys(row["way"] for row in machine.rows if not row["way"].startswith(OURS))
+    cases = {case for way in ways for case in machine.over(LIMIT, way)}
+    rows = [(case, way, machine.over(LIMIT, way)[case]) for way in (OURS, *ways) for case in machine.over(LIMIT, way)]
+    rows = [row for row in rows if row[0] in cases]
+    cells = [
+        [case, way, f"{machine.over(SINGLE, way)[case]['ratio']:.2f}", f"{row['ratio']:.2f}", _memory(row)]
+        for case, way, row in sorted(rows, key=lambda one: (one[0], one[2]["ratio"]))
+    ]
+    columns = [machine.title, "", "time over one network", "over as many rows", "memory"]
+    return _table(columns, cells, machine, [row for *_, row in rows])
+
+
+def _words(machine: Machine) -> str:
     """Over one network: the least and the most of inference, and of a training step."""
-    single = _over_one(record)
+    single = machine.over(SINGLE)
     ratios = {kind: [row["ratio"] for case, row in single.items() if case.startswith(kind)] for kind in WHOLE}
-    if not all(ratios.values()):
-        return ""
-    members = record["run"]["settings"]["members"]
     inference, training = (_span(found, digits) for found, digits in zip(ratios.values(), (1, 2), strict=True))
-    least = min(ratios["inference"])
-    verdict = f", more than {members} separate networks one after another" if least > members else ""
+    slower = min(ratios["inference"]) > machine.members
+    verdict = f", more than {machine.members} separate networks one after another" if slower else ""
     return (
-        f"- {record['provenance']['hardware']}, {record['metrics']['network']}, {members} members: inference takes "
-        f"{inference} times as long as one network{verdict}; a training step {training} times."
+        f"- {machine.title}, {machine.where.partition(',')[0]}: inference takes {inference} times as long as one "
+        f"network{verdict}; a training step {training} times."
     )
 
 
 def _span(numbers: list[float], digits: int) -> str:
-    """The least and the most, once where they are the same.
-
-    >>> _span([1.0, 2.04], 1), _span([1.5], 2)
-    ('1.0 to 2.0', '1.50')
-    """
+    """The least and the most, once where they are the same."""
     return " to ".join(dict.fromkeys(f"{number:.{digits}f}" for number in (min(numbers), max(numbers))))
 
 
-def _layers_of(record: dict[str, Any]) -> str:
-    over = [row for row in _over(record) if not row["case"].startswith(WHOLE)]
-    if not over:
+def _table(columns: list[str], cells: list[list[str]], machine: Machine, rows: Any) -> str:
+    """Nothing without rows; without a last column where it is empty: only a GPU counts memory."""
+    if not cells:
         return ""
-    columns = ["a layer (members x rows x width), or rows to members", "ours", "as many rows", "ratio"]
-    lines = [*_header([*columns, *_memory_heading(over)])]
-    lines += [f"| {row['case']} | {row['ms']:.2f} ms | {_beside(row)} |{_memory(row)}" for row in over]
-    return "\n".join([*lines, "", _how(record, over)])
+    if not any(line[-1] for line in cells):
+        columns, cells = columns[:-1], [line[:-1] for line in cells]
+    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    lines += [f"| {' | '.join(line)} |" for line in cells]
+    how = " or ".join(dict.fromkeys(row["how"] for row in rows))
+    return "\n".join([*lines, "", f"All {how}. {machine.where}."])
 
 
-def _header(columns: list[str]) -> tuple[str, str]:
-    return f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"
+def _by_size(line: list[str]) -> tuple[str, int]:
+    """Inference before training, small before large."""
+    kind, _, size = line[0].partition(", ")
+    return kind, int(size.split()[0])
 
 
-def _beside(row: dict[str, Any]) -> str:
-    return f"{row['denominator_ms']:.2f} ms | {row['ratio']:.2f}"
+def _ours(row: Row) -> str:
+    return f"{row['ms']:.2f} ms"
 
 
-def _memory_heading(rows: list[dict[str, Any]]) -> list[str]:
-    return ["memory"] if rows[0]["memory_ratio"] else []
+def _beside(row: Row) -> tuple[str, str]:
+    return f"{row['denominator_ms']:.2f} ms", f"{row['ratio']:.2f}"
 
 
-def _memory(row: dict[str, Any]) -> str:
-    return f" {row['memory_ratio']:.2f} |" if row["memory_ratio"] else ""  # only a GPU counts it
-
-
-def _how(record: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    how = " or ".join(dict.fromkeys(row["denominator_how"] for row in rows))
-    return f"All {how}. {made(record['provenance'])}."
-
-
-def _over(record: dict[str, Any], *, ours: bool = True) -> list[dict[str, Any]]:
-    """Rows over the plain network on as many rows."""
-    rows = record["metrics"]["rows"]
-    return [row for row in rows if row["denominator"] == LIMIT and (row["way"] == "BatchEnsemble") is ours]
-
-
-def _over_one(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Our rows over one network, by case; a training step shows both the same rows, so both denominators are one."""
-    same = {row["case"]: row for row in _over(record) if row["case"].startswith("training")}
-    rows = (row for row in record["metrics"]["rows"] if row["way"] == "BatchEnsemble")
-    return same | {row["case"]: row for row in rows if row["denominator"] == SINGLE}
+def _memory(row: Row) -> str:
+    return f"{row['memory_ratio']:.2f}" if row["memory_ratio"] else ""
