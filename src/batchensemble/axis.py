@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+Carriers = tuple[bool, ...]  # of every tensor among the inputs, in order: whether it carries rows
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
@@ -107,24 +108,39 @@ class Edge:
                     return tensor.shape[self.axis], tensor.device
         raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
 
-    def map_rows(self, function: Callable[[Tensor], Tensor], rows: int, args: Sequence[Any], kwargs: Any) -> Inputs:
-        """`function` on every argument's tensors that have `rows` rows; the others are shared by all members."""
+    def carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Carriers:
+        """Which tensors carry the batch's rows: those of its size. The others are shared by all members.
+
+        Asked once for a batch, since a part of it may happen to be as long as something shared.
+        """
+        rows, _ = self.rows(args, kwargs)
+        return tuple(
+            tensor.ndim > self.axis and tensor.shape[self.axis] == rows
+            for name, value in [*self._named(args), *kwargs.items()]
+            if name not in self.shared
+            for tensor in tensors(value)
+        )
+
+    def map_rows(
+        self, function: Callable[[Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
+    ) -> Inputs:
+        """`function` on every tensor that carries rows."""
+        carries = iter(carriers)
 
         def each(name: str, value: Any) -> Any:
             return value if name in self.shared else map_tensors(apply, value)
 
         def apply(tensor: Tensor) -> Tensor:
-            has_rows = tensor.ndim > self.axis and tensor.shape[self.axis] == rows
-            return function(tensor) if has_rows else tensor
+            return function(tensor) if next(carries) else tensor
 
-        positional = tuple(each(name, value) for name, value in self._named(args))
+        positional = tuple([each(name, value) for name, value in self._named(args)])
         return positional, {name: each(name, value) for name, value in kwargs.items()}
 
-    def repeat(self, copies: int, rows: int, args: Sequence[Any], kwargs: Any) -> Inputs:
+    def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Inputs:
         """The batch `copies` times, member-major. A concatenation keeps channels_last."""
         if copies == 1:
             return tuple(args), dict(kwargs)
-        return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), rows, args, kwargs)
+        return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), carriers, args, kwargs)
 
     def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None, trunk: bool = False) -> Any:
         """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
