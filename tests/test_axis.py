@@ -88,6 +88,14 @@ def test_shared_inputs_are_left_even_with_the_batchs_size() -> None:
     assert kwargs["mask"] is square
 
 
+@pytest.mark.parametrize("count", [6, torch.tensor(6), torch.tensor([6])])
+def test_a_count_of_labels_grows_with_the_copies(count: Any) -> None:
+    _, kwargs = repeated(edge(), torch.ones(1), num_items_in_batch=count)
+    assert kwargs["num_items_in_batch"] == 6 * M
+    assert count == 6
+    assert repeated(edge(), torch.ones(1), num_items_in_batch=None)[1] == {"num_items_in_batch": None}
+
+
 def test_what_carries_rows_in_a_batch_does_so_in_its_parts() -> None:
     tree = {"x": torch.ones(N, 2), "table": torch.ones(2, 5)}
     whole = edge()

@@ -293,6 +293,17 @@ def test_the_networks_own_loss_is_the_dealt_loss() -> None:
     close(output.loss, nn.functional.cross_entropy(output.logits, labels))
 
 
+def test_the_networks_own_loss_is_the_members_mean_in_evaluation() -> None:
+    """Trainer's evaluation also says how many labels there are."""
+    case = ZOO["llama"]
+    model, (args, kwargs) = ensemble(case), inputs(case)
+    labels = kwargs["input_ids"]
+    alone = [model.extract(i).eval()(*args, **kwargs, labels=labels).loss for i in range(M)]
+    close(model(*args, **kwargs, labels=labels).loss, torch.stack(alone).mean())
+    count = torch.tensor(labels[:, 1:].numel())
+    close(model(*args, **kwargs, labels=labels, num_items_in_batch=count).loss, torch.stack(alone).mean())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "unet", "encoder", "bert", "gpt2", "llama", "vit", "t5"])
 def test_networks_compile_without_a_graph_break(name: str) -> None:

@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Carriers = tuple[bool, ...]  # of every tensor among the inputs, in order: whether it carries rows
+_COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
@@ -98,7 +99,7 @@ class Edge:
         unknown = set(shared) - set(signature.parameters)
         if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
             raise ValueError(f"shared_inputs names {sorted(unknown)}, which the network does not take: {list(names)}")
-        return cls(axis, names, shared)
+        return cls(axis, names, (*shared, _COUNT))
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
         """N and its device: the rows of the first tensor argument in the signature."""
@@ -140,7 +141,10 @@ class Edge:
         """The batch `copies` times, member-major. A concatenation keeps channels_last."""
         if copies == 1:
             return tuple(args), dict(kwargs)
-        return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), carriers, args, kwargs)
+        args, kwargs = self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), carriers, args, kwargs)
+        if kwargs.get(_COUNT) is not None:
+            kwargs[_COUNT] = kwargs[_COUNT] * copies
+        return args, kwargs
 
     def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None, trunk: bool = False) -> Any:
         """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
