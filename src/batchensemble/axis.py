@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Carriers = tuple[bool, ...]  # of every tensor among the inputs, in order: whether it carries rows
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
+_LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
@@ -123,25 +124,30 @@ class Edge:
         )
 
     def map_rows(
-        self, function: Callable[[Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
+        self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
     ) -> Inputs:
-        """`function` on every tensor that carries rows."""
+        """`function(name, tensor)` on every tensor that carries rows, with the name of its argument."""
         carries = iter(carriers)
 
         def each(name: str, value: Any) -> Any:
-            return value if name in self.shared else map_tensors(apply, value)
-
-        def apply(tensor: Tensor) -> Tensor:
-            return function(tensor) if next(carries) else tensor
+            if name in self.shared:
+                return value
+            return map_tensors(lambda tensor: function(name, tensor) if next(carries) else tensor, value)
 
         positional = tuple([each(name, value) for name, value in self._named(args)])
         return positional, {name: each(name, value) for name, value in kwargs.items()}
 
-    def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Inputs:
-        """The batch `copies` times, member-major. A concatenation keeps channels_last."""
+    def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any, late: bool = False) -> Inputs:
+        """The batch `copies` times, member-major; `late`, only what the network's own loss reads behind a fan-out."""
         if copies == 1:
             return tuple(args), dict(kwargs)
-        args, kwargs = self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), carriers, args, kwargs)
+
+        def repeated(name: str, tensor: Tensor) -> Tensor:
+            if late and name not in _LABELS:
+                return tensor
+            return torch.cat([tensor] * copies, self.axis)  # which keeps channels_last
+
+        args, kwargs = self.map_rows(repeated, carriers, args, kwargs)
         if kwargs.get(_COUNT) is not None:
             kwargs[_COUNT] = kwargs[_COUNT] * copies
         return args, kwargs

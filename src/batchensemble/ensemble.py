@@ -132,8 +132,7 @@ class Ensemble(nn.Module):
         sent = 2 if late and rows == 1 else rows
         if sent != rows:
             args, kwargs = self.edge.repeat(2, carriers, args, kwargs)
-        if not late:
-            args, kwargs = self.edge.repeat(len(self), carriers, args, kwargs)
+        args, kwargs = self.edge.repeat(len(self), carriers, args, kwargs, late)
         route = self._route(sent if late else sent * len(self), None, copies=len(self) if late else 1)
         output = self._travel(route, args, kwargs)
         if not self.edge.has_rows(Field.find(output, self.settings.output).get(output), sent * len(self)):
@@ -169,7 +168,7 @@ class Ensemble(nn.Module):
     def _piece(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
         """Members' answers `(members, n, ...)` for some of the rows."""
         axis = self.settings.batch_dim
-        some, named = self.edge.map_rows(lambda tensor: tensor.narrow(axis, start, size), carriers, args, kwargs)
+        some, named = self.edge.map_rows(lambda _, tensor: tensor.narrow(axis, start, size), carriers, args, kwargs)
         output = self._side_by_side(carriers, some, named)
         answers = Field.find(output, self.settings.output).get(output).movedim(axis + 1, 1)
         is_compiled = "_side_by_side" in self.__dict__
@@ -220,11 +219,22 @@ class Ensemble(nn.Module):
         except (RuntimeError, ValueError) as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
-            raise RuntimeError(f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}") from error
+            reason = f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}"
+            raise RuntimeError(reason + self._about_labels(kwargs)) from error
         route = current()
         if route is not None and route.fan_out is not None:
             raise RuntimeError(f"the network never called fan_out={self.settings.fan_out!r}")
         return output
+
+    @staticmethod
+    def _about_labels(kwargs: Any) -> str:
+        route = current()
+        if route is None or route.copies == 1 or kwargs.get("labels") is None:
+            return ""
+        return (
+            ". In evaluation `labels` come once for every member, for a loss behind the cut: where the network reads "
+            "them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
+        )
 
     # ---- members come and go -------------------------------------------------------------------------------------
 
