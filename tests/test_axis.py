@@ -1,7 +1,7 @@
 """The member axis at the edges: which tensors carry rows, and on which axis."""
 
 import inspect
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +40,16 @@ def test_every_tensor_of_a_tree() -> None:
     assert type(doubled["f"]) is OrderedDict
     assert doubled["a"][1][1] == "text"
     assert doubled["e"] is None
+
+
+def test_dicts_of_every_kind_keep_theirs() -> None:
+    tree = defaultdict(list, {0: torch.ones(1), (1, 2): [torch.ones(1)]})
+    for other in (map_tensors(lambda t: t * 2, tree), Field.find(tree, None).put(tree, torch.tensor([2.0]))):
+        assert type(other) is defaultdict
+        assert list(other) == [0, (1, 2)]
+        assert other["new"] == []
+        assert other[0] == 2
+    assert tree[0] == 1
 
 
 @pytest.mark.parametrize(

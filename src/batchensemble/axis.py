@@ -4,6 +4,7 @@ Inside, `(members * N, ...)`, member-major, so that ordinary modules work unchan
 This file is where the one becomes the other.
 """
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,9 +29,8 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """
     if isinstance(tree, Tensor):
         return function(tree)
-    if isinstance(tree, dict):  # Transformers' outputs are dicts, too
-        items = {key: map_tensors(function, value) for key, value in tree.items()}
-        return items if type(tree) is dict else type(tree)(**items)
+    if isinstance(tree, dict):
+        return _refilled(tree, {key: map_tensors(function, value) for key, value in tree.items()})
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*[map_tensors(function, value) for value in tree])
     if isinstance(tree, list | tuple):
@@ -38,6 +38,17 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         return _replaced(tree, {f.name: map_tensors(function, getattr(tree, f.name)) for f in dataclasses.fields(tree)})
     return tree
+
+
+def _refilled(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
+    """A dict of the same kind with these items."""
+    if type(tree) is dict:
+        return items
+    if dataclasses.is_dataclass(tree):  # Transformers' outputs
+        return type(tree)(**items)
+    twin = copy.copy(tree)
+    twin.update(items)
+    return twin
 
 
 def _replaced(tree: Any, values: dict[Any, Any]) -> Any:
@@ -242,8 +253,7 @@ class Field:
         if self.key is None:
             return value
         if isinstance(output, dict):
-            items = {key: value if key == self.key else old for key, old in output.items()}
-            return items if type(output) is dict else type(output)(**items)
+            return _refilled(output, {key: value if key == self.key else old for key, old in output.items()})
         if isinstance(output, tuple) and hasattr(output, "_fields"):
             return type(output)(*[value if name == self.key else old for name, old in _items(output).items()])
         if isinstance(output, list | tuple):
