@@ -1,5 +1,6 @@
 """Calling an ensemble: dealing, routing, combining; outputs of every shape."""
 
+import inspect
 import warnings
 from dataclasses import dataclass, field
 from functools import partial
@@ -259,6 +260,12 @@ def test_classes_in_front_of_the_rows() -> None:
 class Transposed(nn.Module):
     def forward(self, out: dict[str, Tensor]) -> Tensor:
         return out["logits"].permute(2, 1, 0)
+
+
+def test_help_speaks_of_members_and_of_the_networks_inputs() -> None:
+    forward = ensemble().forward
+    assert "member: who answers" in forward.__doc__
+    assert list(inspect.signature(forward).parameters) == ["input", "member"]
 
 
 # ---- predict ---------------------------------------------------------------------------------------------------------

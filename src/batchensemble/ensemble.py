@@ -81,8 +81,9 @@ class Ensemble(nn.Module):
         self.edge = Edge.of(signature, self.settings.batch_dim, self.settings.shared_inputs)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            return self._answer(*args, **kwargs)
+            return type(self).forward(self, *args, **kwargs)
 
+        forward.__doc__ = type(self).forward.__doc__
         forward.__signature__ = with_member(signature)  # type: ignore[attr-defined]
         self.__dict__["forward"] = forward
 
@@ -106,8 +107,27 @@ class Ensemble(nn.Module):
 
     # ---- answering -----------------------------------------------------------------------------------------------
 
-    def _answer(self, *args: Any, member: Any = None, **kwargs: Any) -> Any:
-        """The forward pass: dealt rows in training, all members combined in evaluation, or the members named."""
+    def forward(self, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
+        """Answer a batch: rows dealt over the members in training, all members combined in evaluation.
+
+        Args:
+            *args: the network's inputs, `(N, ...)` on axis `batch_dim`.
+            member: who answers instead, in either mode: one member for all rows, or ids `(N,)`, one for each.
+            **kwargs: the network's keyword inputs.
+
+        Returns:
+            What the network returns, its answer `(N, ...)`. Combined, that is log-probabilities `(N, ..., classes)` for
+            "softmax"; other tensors of a structured output then come as `(members, N, ...)`.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> model, x = be.convert(nn.Linear(4, 3), members=2), torch.randn(5, 4)
+            >>> model(x).shape, model.eval()(x).exp().sum(-1).allclose(torch.ones(5))
+            (torch.Size([5, 3]), True)
+            >>> one, mixed = model(x, member=1), model(x, member=torch.tensor([0, 1, 1, 0, 1]))
+            >>> torch.allclose(mixed[1], one[1])
+            True
+        """
         if member is None and self.settings.combine is None:
             raise ValueError(
                 "combine=None: these members have nothing in common; name one, or one per row, with member="
