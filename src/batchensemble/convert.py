@@ -102,6 +102,8 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
         combine: by default what the file says; needed where the ensemble was saved with a callable, which no file
             can hold.
     """
+    if any(tensor.is_meta for tensor in [*net.parameters(), *net.buffers()]):
+        raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")
     tensors, header = files.read(path, "ensemble")
     settings = header["settings"] | {"shared_inputs": tuple(header["settings"]["shared_inputs"])}
     if isinstance(settings["combine"], dict) and combine is _STORED:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.nn.convert import member_modules
 from batchensemble.prediction import Prediction
 
@@ -115,7 +116,8 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
 
     Args:
         model: an ensemble of classifiers (`combine` "softmax" or "vote").
-        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict; or a dict with `labels` in it.
+        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, the labels one for each answer; or
+            a dict with `labels` in it, compared as the network's own loss does: a causal language model's are shifted.
             Labels of -100 are left out. Inputs are moved to where the model is.
 
     Examples:
@@ -169,22 +171,49 @@ def _standard_error(differences: Tensor) -> float:
 
 def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     """Members' probabilities `(members, rows, classes)` and labels `(rows,)`; positions count as rows."""
-    found, wanted = [], []
+    found: list[Tensor] = []
+    wanted: list[Tensor] = []
+    shifts = False
     for batch in loader:
         args, kwargs, labels = _inputs_and_labels(batch)
         args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
+        if not found and isinstance(batch, Mapping):
+            shifts = _own_loss_shifts(model, kwargs, labels)
+        labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
-        answers, flat = probs.movedim(axis, -1).flatten(1, -2), labels.reshape(-1).cpu()
-        if len(flat) != answers.shape[1]:
+        answers, aligned = probs.movedim(axis, -1), _rows_first(model, labels.cpu(), probs.ndim - 1)
+        if aligned.shape != answers.shape[1:-1]:
             raise ValueError(
                 f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}"
             )
-        found.append(answers[:, flat != IGNORED])
-        wanted.append(flat[flat != IGNORED])
+        found.append(answers[:, aligned != IGNORED])
+        wanted.append(aligned[aligned != IGNORED])
     if not found:
         raise ValueError("the loader gave no batch to diagnose")
     return torch.cat(found, 1), torch.cat(wanted)
+
+
+def _rows_first(model: Ensemble, labels: Tensor, ndim: int) -> Tensor:
+    """Labels in the order of a prediction, whose rows come first; of an output's `ndim` axes they lack the classes."""
+    rows = model.settings.batch_dim
+    rows -= model.settings.class_dim % ndim < rows
+    return labels.movedim(rows, 0) if labels.ndim > rows else labels
+
+
+@torch.no_grad()
+def _own_loss_shifts(model: Ensemble, inputs: Mapping[str, Any], labels: Tensor) -> bool:
+    """Whether the network's own loss compares position t with label t + 1, as causal language models' losses do.
+
+    Then nothing answers a label at the first position, and the loss of such labels alone is none.
+    """
+    if "labels" not in model.edge.names or labels.ndim != 2 or not labels.numel():
+        return False
+    first = torch.full_like(labels, IGNORED, device=model.device)
+    first[:, 0] = labels.amax().clamp_min(0)
+    with evaluating(model):
+        output = model(**inputs, labels=first, member=0)
+    return isinstance(output, Mapping) and "loss" in output and not output["loss"] > 0
 
 
 def _inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:
