@@ -39,7 +39,7 @@ def single() -> str:
 
 def cifar_small() -> str:
     """CIFAR-10 in a few epochs of a narrow network."""
-    evidence = replace(evidence_of("cifar-accuracy", "small").where(data="CIFAR-10"), published=())
+    evidence = _measured("cifar-accuracy", "small").where(data="CIFAR-10")
     return body(evidence, comparison("accuracy", "member_accuracy", "train_accuracy", "ece"), facts=True)
 
 
