@@ -26,6 +26,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         classification.single,
         classification.cifar_small,
         classification.cifar_short,
+        classification.cifar_accuracy,
         classification.cifar_short_shifted,
         classification.recipes,
         bandits.bandits,

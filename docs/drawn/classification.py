@@ -48,6 +48,11 @@ def cifar_short() -> str:
     return body(_short("cifar-accuracy"), comparison(*CLEAN, rows=("data", "method")), facts=True)
 
 
+def cifar_accuracy() -> str:
+    """The same networks' accuracy alone, a column for each set of images."""
+    return body(_short("cifar-accuracy"), comparison("accuracy", columns="data"), facts=True)
+
+
 def cifar_short_shifted() -> str:
     """The same networks under corruption and on classes they have not seen."""
     under, entropy = comparison(ACCURACY, NLL, ECE), comparison("auroc", KNOWN, UNKNOWN)
