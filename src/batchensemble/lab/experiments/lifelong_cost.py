@@ -51,8 +51,10 @@ LIFELONG_COST = Experiment(
             to=VANILLA,
         ),
         relative_to(bars(COMPUTE, TIME, MEMORY, log=True, title="Ten tasks on LeNet"), METRICS, to=VANILLA),
-        lower("parameters", {"method": BATCH}, {"method": PNN}, "Less memory than progressive networks."),
-        lower("operations", {"method": BATCH}, {"method": PNN}, "Less compute than progressive networks."),
+        lower("parameters", {"method": BATCH}, {"method": PNN}, "Less memory than progressive networks.", counted=True),
+        lower(
+            "operations", {"method": BATCH}, {"method": PNN}, "Less compute than progressive networks.", counted=True
+        ),
         lower("operations", {"method": BATCH}, {"method": DEN}, "Less compute than DEN."),
         lower("operations", {"method": BATCH}, {"method": RCL}, "Less compute than RCL."),
     ),

@@ -36,6 +36,12 @@ def test_steps_to_the_lowest_mean_of_the_other(losses, verdict, words):
     assert words in check.words
 
 
+def test_one_seed_says_so():
+    found = measured([(3.0, 2.0, 1.0, 1.0)])
+    assert sooner("loss", FAST, SLOW, "It is faster.")(found).verdict is Verdict.ONE_YES
+    assert sooner("loss", FAST, SLOW, "It is faster.", times=9)(found).verdict is Verdict.ONE_NO
+
+
 def test_time_is_the_mean_over_seeds():
     check = sooner("loss", FAST, SLOW, "It is faster.", x="seconds")(measured([(3.0, 2.0, 1.0, 1.0)] * 2))
     assert "1.60 times as fast" in check.words
