@@ -107,7 +107,7 @@ def _figure(
     drawn = {title: panel for title, panel in found.items() if panel[0]}
     if not drawn:
         names = dict.fromkeys(shown.name for _, shown in found.values())
-        raise NotMeasured(f"no run has {' or '.join(names)}")
+        raise NotMeasured(f"no run has {' or '.join(names)} by {xlabel}")
     apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
 
     def draw(canvas: "Canvas") -> None:
@@ -147,6 +147,8 @@ def _aligned(several: Sequence[Series]) -> list[Series]:
 def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
     """Every seed's and every trial's curve."""
     for result, values in part.with_metric(metric):
+        if x and x not in result.record.metrics:  # times are left out of records where they are no cost
+            continue
         for series in values if values and isinstance(values[0], list) else [values]:
             yield (result.record.metrics[x] if x else range(1, len(series) + 1)), series
 

@@ -55,7 +55,11 @@ def _mean_curve(
     evidence: Evidence, metric: str, x: str, labels: Labels
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """What it took and what was reached, each the mean over seeds, as far as all of them went."""
-    found = [(result.record.metrics[x], values) for result, values in evidence.with_metric(metric, **labels)]
+    found = [
+        (result.record.metrics[x], values)
+        for result, values in evidence.with_metric(metric, **labels)
+        if x in result.record.metrics
+    ]
     if not found:
         return None
     length = min(len(values) for _, values in found)
