@@ -47,6 +47,13 @@ def test_list_shows_every_experiment_and_what_is_done():
     assert all(name in shown for name in EXPERIMENTS)
 
 
+def test_list_and_report_count_alike(run, tmp_path):
+    run("run", "counting", "--only", "far", "--seeds", "0,4,5")
+    assert "1/2" in run("list").output
+    run("report", "--out", "drawn")
+    assert "counting](#counting): Table of numbers (smoke 1/2)" in (tmp_path / "drawn" / "report.md").read_text()
+
+
 def test_run_records_and_prints_the_table(run, tmp_path):
     done = run("run", "counting")
     assert done.exit_code == 0, done.output

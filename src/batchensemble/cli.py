@@ -309,8 +309,8 @@ def _texts(line: Line, table: Table) -> list[str]:
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
     if scale not in experiment.scales:
         return ""
-    cases = experiment.cases(scale)
-    return f"{sum(store.has(case.run) for case in cases)}/{len(cases)}"
+    runs = {case.run for case in experiment.cases(scale)}  # as the report counts them: further seeds are none of them
+    return f"{sum(map(store.has, runs))}/{len(runs)}"
 
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:

@@ -78,7 +78,7 @@ def test_the_page_says_what_holds_what_is_missing_and_what_was_not_run(records, 
     assert "missing" in page
     assert "Provenance: 19 runs, 5 missing" in page
     assert " 19/24</span>" in page
-    assert "Not drawn: no run has loss by step." in page
+    assert "Not drawn: no run has loss by epoch." in page
     assert "batchensemble run later --scale smoke" in page
     assert "small scale" in page
 

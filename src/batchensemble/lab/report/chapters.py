@@ -79,9 +79,8 @@ class Section:
     @property
     def extent(self) -> str:
         """The scale, and how many of its runs there are unless all are."""
-        places = len(self.evidence.places)
-        done = places - len(self.evidence.missing)
-        return self.scale if done == places else f"{self.scale} {done}/{places}"
+        asked, missing = self.evidence.asked, len(self.evidence.missing)
+        return f"{self.scale} {asked - missing}/{asked}" if missing else self.scale
 
     @property
     def measured(self) -> bool:

@@ -35,7 +35,7 @@ def circumstances(evidence: Evidence) -> str:
         _joined(commit_of(record.provenance) for record in records),
     ]
     if evidence.missing:
-        parts.append(f"{len(evidence.missing)} of {len(evidence.places)} runs are missing")
+        parts.append(f"{len(evidence.missing)} of {evidence.asked} runs are missing")
     return " · ".join(part for part in parts if part)
 
 
