@@ -112,8 +112,8 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far; up"),
         (("run", "failing"), 1, "the disk is full"),
         (("report", "--results", "nowhere"), 1, "there is no folder nowhere"),
-        (("data", "mnist"), 1, "data must be one of cifar10"),
-        (("data", "digits-c"), 1, "corrupted versions are made of cifar10-test, cifar100-test"),
+        (("data", "mnist"), 1, "data sets are cifar10, cifar100, cifar10-c, cifar100-c; got mnist"),
+        (("data", "digits-c"), 1, "got digits-c"),
     ],
 )
 def test_what_is_wrong_is_said(run, arguments, code, message):
@@ -121,6 +121,10 @@ def test_what_is_wrong_is_said(run, arguments, code, message):
     assert done.exit_code == code
     assert message in " ".join(done.output.replace("│", " ").split())
     assert "Traceback" not in done.output
+
+
+def test_the_help_names_the_data_sets_that_there_are(run):
+    assert ", ".join(cli.FILES) in " ".join(run("data", "--help").output.replace("│", " ").split())
 
 
 def test_two_processes_at_one_run(run, tmp_path):

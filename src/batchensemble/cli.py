@@ -40,6 +40,7 @@ app = typer.Typer(
 )
 console = Console()
 DEMO = "Digits are easy, and a minute is short: this shows the methods at work. What they are worth: docs/findings.md."
+FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
 WIDEST = 1000  # columns of characters that no table needs
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
@@ -124,7 +125,7 @@ def report(
 
 @app.command()
 def data(
-    names: Annotated[list[str], typer.Argument(help="cifar10, cifar100, cifar10-c, cifar100-c", show_default=False)],
+    names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
     data: DataOption = None,
 ) -> None:
     """Download data sets, with checksums, to where experiments look for them; corrupted ones are made here."""
@@ -132,6 +133,8 @@ def data(
     from batchensemble.lab.studies.images import load_images
 
     with _plain_errors():
+        if unknown := [name for name in names if name not in FILES]:
+            raise ValueError(f"data sets are {', '.join(FILES)}; got {', '.join(unknown)}")
         for name in names:
             train, test = load_images(name.removesuffix("-c"), data)
             where = f", corrupted in {prepare_corrupted(test, data)}" if name.endswith("-c") else ""
