@@ -58,6 +58,7 @@ def test_run_records_and_prints_the_table(run, tmp_path):
     done = run("run", "counting")
     assert done.exit_code == 0, done.output
     assert "Accuracy of counting" in done.output
+    assert "smoke scale: tiny networks" in done.output
     assert "90.00" in done.output
     assert len(list(Store(tmp_path / "results").all())) == 2
     assert "2/2" in run("list").output

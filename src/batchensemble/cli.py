@@ -24,6 +24,7 @@ from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
+from batchensemble.lab.report.circumstances import SCALE_MEANING
 from batchensemble.lab.report.table import Line
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
@@ -262,6 +263,7 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
     records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
     evidence = experiment.evidence(records, scale, seeds)
     console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
+    console.print(f"{scale} scale: {SCALE_MEANING[scale]}", style="dim", highlight=False)
     tables = []
     for view in experiment.show:
         with suppress(NotMeasured):

@@ -59,7 +59,7 @@ def _ranges(numbers: list[int]) -> str:
 
 def _epochs(records: Iterable[Record]) -> str:
     epochs = sorted({record.metrics["epochs"] for record in records if record.metrics.get("epochs")})
-    return f"{' or '.join(map(str, epochs))} epochs" if epochs else ""
+    return f"{' or '.join(map(str, epochs))} epoch{'s' * (epochs != [1])}" if epochs else ""
 
 
 def _versions(provenance: Provenance) -> str:

@@ -2,12 +2,13 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 from fake_records import evidence, place
 
 from batchensemble.lab.records import Published
-from batchensemble.lab.report.views import comparison
+from batchensemble.lab.report.views import bars, comparison, over_steps
 
 
 def test_markdown_has_mean_spread_paper_seeds_and_circumstances(accuracy_evidence) -> None:
@@ -47,6 +48,17 @@ def test_missing_not_measured_and_never_asked_for_are_told_apart() -> None:
         for line in table.lines
     ]
     assert texts == [["90.00", ""], ["not measured", "80.00"]]
+
+
+def test_deviations_are_explained_where_there_are_any() -> None:
+    one, two = (place({"accuracy": 0.9}, {"method": "A"}, seed) for seed in (0, 1))
+    for view in (comparison("accuracy"), bars("accuracy"), over_steps("accuracy")):
+        assert "deviation" not in view(evidence([_listed(one)])).caption
+        assert "deviation" in view(evidence([_listed(one), _listed(two)])).caption
+
+
+def _listed(found):
+    return replace(found, record=replace(found.record, metrics={"accuracy": [0.9, 0.8]}))
 
 
 def test_a_label_that_would_break_a_table_does_not() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 HOW = "Bars are means, their whiskers one sample standard deviation over seeds."
+ALONE = "Bars are single runs."
 RINGS = "Rings are the paper's numbers."
 EDGE = 0.33  # of a row, from the middle of a bar to its rim
 Bars = dict[str, Summary | None]
@@ -56,7 +57,9 @@ def bars(
         alt = f"Bars of {', '.join(each.name for each in shown)} for {', '.join(names)}."
         heading = title or sentence(each.name for each in shown)
         size = (max(WIDTH, 1.4 + 2.1 * len(shown)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(shown)))
-        how = f"{HOW} {RINGS}" if any(_published(part, names, each, rows) for _, part, each, _ in found) else HOW
+        several = any(summary and summary.count > 1 for *_, heights in found for summary in heights.values())
+        rings = any(_published(part, names, each, rows) for _, part, each, _ in found)
+        how = f"{HOW if several else ALONE}{f' {RINGS}' * rings}"
         return Figure(name, heading, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view

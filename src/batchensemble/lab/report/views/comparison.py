@@ -39,17 +39,17 @@ def comparison(
         blocks = [{columns: value} for value in evidence.labels(columns)] if columns else [{}]
         heads = tuple(Column(one, "".join(block.values())) for block, one in product(blocks, shown))
         with_epochs = any(True for _ in evidence.with_metric("epochs"))
-        return Table(
-            name,
-            title or sentence(one.name for one in shown),
-            f"{SPREAD} {circumstances(evidence)}",
-            keys,
-            heads,
-            tuple(_line(evidence, place, blocks, shown, with_epochs) for place in _rows(evidence, keys)),
-            ("seeds", "epochs") if with_epochs else ("seeds",),
-        )
+        lines = tuple(_line(evidence, place, blocks, shown, with_epochs) for place in _rows(evidence, keys))
+        caption = f"{SPREAD} {circumstances(evidence)}" if _spread(lines) else circumstances(evidence)
+        facts = ("seeds", "epochs") if with_epochs else ("seeds",)
+        return Table(name, title or sentence(one.name for one in shown), caption, keys, heads, lines, facts)
 
     return view
+
+
+def _spread(lines: Iterable[Line]) -> bool:
+    """Whether a number has a ±, which needs an explanation."""
+    return any(cell.ours is not None and cell.ours.spread is not None for line in lines for cell in line.cells)
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
-from batchensemble.lab.report.views.lines import BANDS, FAR, Band, Curve, draw_curves, dress, far_apart, spread_out
+from batchensemble.lab.report.views.lines import FAR, Band, Curve, band_words, draw_curves, dress, far_apart, spread_out
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -54,8 +54,8 @@ def over_steps(
     def view(evidence: Evidence) -> Figure:
         parts = evidence.apart(rows).items()
         found = {panel: (_curves(part, rows, shown.metric, x, aligned), shown) for panel, part in parts}
-        caption = f"{BANDS[band]} {circumstances(evidence)}"
-        return _figure(found, (name, title or sentence([shown.name]), caption), xlabel=xlabel, band=band, log=log)
+        words = (name, title or sentence([shown.name]), circumstances(evidence))
+        return _figure(found, words, xlabel=xlabel, band=band, log=log)
 
     return view
 
@@ -74,7 +74,7 @@ def training_curves(
         for place, part in evidence.apart(rows).items():
             panels = _log_panels(_logs(part, rows), shown)
             found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
-        return _figure(found, (name, title, f"{BANDS['deviation']} {circumstances(evidence)}"), xlabel="epoch")
+        return _figure(found, (name, title, circumstances(evidence)), xlabel="epoch")
 
     return view
 
@@ -103,7 +103,7 @@ def _figure(
     band: Band = "deviation",
     log: bool = False,
 ) -> Figure:
-    """Panels of curves, by title, under a name, a title and a caption."""
+    """Panels of curves, by title, under a name, a title and what stands below every caption."""
     drawn = {title: panel for title, panel in found.items() if panel[0]}
     if not drawn:
         names = dict.fromkeys(shown.name for _, shown in found.values())
@@ -122,8 +122,9 @@ def _figure(
 
     names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
     alt = f"{words[1]} against {xlabel} for {', '.join(names)}."
-    name, title, caption = words
-    caption = f"{LOGARITHMIC} {caption}" if apart else caption
+    name, title, where = words
+    how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
+    caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
     return Figure(name, title, caption, alt, draw, (WIDTH, 0.7 + 2.6 * rows_of(len(drawn))))
 
 

@@ -8,7 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured, number_of
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
-from batchensemble.lab.report.views.lines import BANDS, Curve, draw_curves, dress
+from batchensemble.lab.report.views.lines import Curve, band_words, draw_curves, dress
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -53,7 +53,8 @@ def over_label(
             legend(canvas, axes)
 
         alt = f"{', '.join(one.name for one in shown)} against {xlabel or label}."
-        caption = f"{BANDS['deviation']} {circumstances(evidence)}"
+        how = band_words(curve for *_, curves in found for curve in curves.values())
+        caption = f"{how} {circumstances(evidence)}".lstrip()
         heading = title or sentence(one.name for one in shown)
         return Figure(
             name,

@@ -65,6 +65,16 @@ class Curve:
         return float(mean[np.isfinite(mean)][-1])
 
 
+def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
+    """What lines and bands are, where a curve has several seeds.
+
+    Examples:
+        >>> band_words([Curve.over([([1], [0.5])])]), band_words([Curve.over([([1], [0.5])] * 2)])[:15]
+        ('', 'Lines are means')
+    """
+    return BANDS[band] if any(len(curve.y) > 1 for curve in curves) else ""
+
+
 def draw_curves(panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0) -> None:
     """Every curve with its band; colours, dashes and marks tell them apart.
 
