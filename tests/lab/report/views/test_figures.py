@@ -9,7 +9,7 @@ from fake_records import evidence, place
 
 from batchensemble.lab.records import Published
 from batchensemble.lab.report import Evidence, Figure, NotMeasured, Place, Quantity
-from batchensemble.lab.report.style import BLUE, GREY, INK, colours
+from batchensemble.lab.report.style import BLUE, GREY, INK, colours, markers
 from batchensemble.lab.report.views import (
     bars,
     by_severity,
@@ -24,6 +24,7 @@ from batchensemble.lab.report.views import (
     reliability_diagrams,
     training_curves,
 )
+from batchensemble.lab.report.views.lines import GAP
 
 SEEN = Quantity("seen_accuracy", "accuracy on tasks so far", "%", 100.0)
 VIEWS = {
@@ -105,10 +106,37 @@ def test_methods_keep_their_colours_and_variants_get_others() -> None:
 def test_no_two_curves_of_one_figure_look_alike() -> None:
     names = ("NaiveEnsemble4", "NaiveEnsemble8", "BatchEnsemble4", "BatchEnsemble8", "Dropout", "LinFullPost", "RMS")
     names += ("AlphaDiv", "BBB", "MultitaskGP", "NeuralLinear", "ParamNoise", "Uniform")
-    found = evidence(place({"curve": list(range(40))}, {"method": name}) for name in names)
+    found = evidence(
+        place({"curve": list(range(start, start + 40))}, {"method": name}) for start, name in enumerate(names)
+    )
     (panel,) = canvas_of(over_steps("curve")(found)).axes
     looks = {(line.get_color(), repr(line._dash_pattern)) for line in panel.lines}
     assert len(looks) == len(names)
+
+
+def test_methods_keep_their_markers_whoever_is_beside_them() -> None:
+    few, many = markers(["BatchEnsemble", "PNN"]), markers(["Vanilla", "EWC", "PNN", "BatchEnsemble", "BN-tuned"])
+    assert (few["BatchEnsemble"], few["PNN"]) == (many["BatchEnsemble"], many["PNN"])
+    assert len(set(many.values())) == 5
+    assert colours(["PNN", "DEN"])["PNN"] == colours(["BatchEnsemble", "PNN", "Separate networks"])["PNN"]
+
+
+def test_a_curve_that_lies_on_another_is_dashed() -> None:
+    curves = {"Single": [3.0, 2.0, 1.0], "Naive ensemble": [3.0, 2.0, 1.0], "BatchEnsemble": [3.0, 2.5, 2.0]}
+    found = evidence(place({"curve": values}, {"method": name}) for name, values in curves.items())
+    (panel,) = canvas_of(over_steps("curve")(found)).axes
+    assert [line.get_linestyle() for line in panel.lines] == ["-", "--", "-"]
+
+
+def test_curves_beside_those_that_matter_are_grey_and_named_at_their_ends() -> None:
+    ends = {"Ours": 1.0, "RMS": 50.0, "BBB": 50.5, "Uniform": 100.0}
+    found = evidence(place({"curve": [0.0, end]}, {"method": name}) for name, end in ends.items())
+    canvas = canvas_of(over_steps("curve", highlight=("Ours",))(found))
+    (panel,) = canvas.axes
+    assert [text.get_text() for text in canvas.legends[0].texts] == ["Ours"]
+    names = {text.get_text(): text.get_position()[1] for text in panel.texts}
+    assert list(names) == ["RMS", "BBB", "Uniform"]
+    assert names["BBB"] - names["RMS"] == pytest.approx(GAP)
 
 
 @pytest.mark.parametrize(("better", "scale"), [("lower", "log"), ("higher", "linear")])
@@ -122,6 +150,7 @@ def test_curves_that_end_far_apart_get_a_logarithmic_axis_and_the_caption_says_s
     mushroom, jester = canvas_of(figure).axes
     assert (mushroom.get_yscale(), jester.get_yscale()) == (scale, "linear")
     assert ("logarithmic axis" in figure.caption) == (scale == "log")
+    assert (mushroom.get_ylabel().endswith("(log)"), jester.get_ylabel()) == (scale == "log", "regret")
 
 
 def test_boxes_span_the_corruptions_mean_over_seeds() -> None:

@@ -80,6 +80,7 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
     panel.margins(x=0.22)
     if log:
         logarithmic(panel, "x")
+        panel.set_xlabel(f"{shown.heading} (log)")
     panel.grid(visible=False, axis="y")
     panel.tick_params(axis="y", length=0)
 
