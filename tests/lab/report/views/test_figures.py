@@ -185,7 +185,8 @@ def test_a_share_that_was_not_run_has_no_panel(diversity_evidence) -> None:
 
 def test_the_axis_reaches_shares_that_were_not_run(diversity_evidence) -> None:
     places = [
-        one if one.labels["share"] == "100 %" else Place(one.labels, one.seed) for one in diversity_evidence.places
+        one if one.labels["share"] in ("100 %", "50 %") else Place(one.labels, one.seed)
+        for one in diversity_evidence.places
     ]
     (panel,) = canvas_of(over_label("share", "accuracy")(evidence(places))).axes
     low, high = panel.get_xlim()
@@ -298,6 +299,28 @@ def test_the_papers_claims_are_rings_on_the_cost_figure(cost_evidence) -> None:
 def test_without_a_gpu_there_is_no_panel_of_memory() -> None:
     rows = [{"kind": "BatchEnsemble", "members": size, "relative_seconds": size, "memory": 0.0} for size in (1, 4)]
     assert len(canvas_of(cost_by_size({})(evidence([place({"cost": rows}, {})]))).axes) == 1
+
+
+def test_what_nobody_measured_gets_no_panel(lifelong_evidence) -> None:
+    found = evidence([*lifelong_evidence.places, Place({"method": "RCL"}, 0)])
+    assert len(canvas_of(bars("forgetting", "training_seconds")(found)).axes) == 1
+    with pytest.raises(NotMeasured, match="no run has training time"):
+        bars("training_seconds")(found)
+
+
+def test_a_point_alone_is_no_curve() -> None:
+    places = [place({"accuracy": 0.9}, {"method": "A", "share": "100 %"}), Place({"method": "A", "share": "50 %"}, 0)]
+    with pytest.raises(NotMeasured, match="no method has accuracy at more than one share"):
+        over_label("share", "accuracy")(evidence(places))
+
+
+def test_bins_of_few_pictures_are_faded() -> None:
+    logits = np.zeros((1, 105, 2))
+    logits[:, :5, 0], logits[:, 5:, 0] = 0.5, 5.0  # five pictures that it is not sure of
+    arrays = {"logits": logits, "labels": np.zeros(105, dtype=np.int64)}
+    above, _ = canvas_of(reliability_diagrams()(evidence([place({}, {"method": "A"}, arrays=arrays)]))).axes
+    few, many = (bar.get_facecolor()[3] for bar in above.containers[0])
+    assert (few, many) == (0.25, 1.0)
 
 
 def test_a_missing_bar_says_so(lifelong_evidence) -> None:
