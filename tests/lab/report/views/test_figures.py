@@ -1,6 +1,7 @@
 """Every figure is drawn, the same every time, and shows the numbers of its records."""
 
 from dataclasses import replace
+from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
@@ -245,6 +246,23 @@ def test_reliability_is_that_of_the_mean_prediction(logits_evidence) -> None:
     error = multiclass_calibration_error(probs, labels, 10, n_bins=15).item()
     assert np.dot(gaps, shares) == pytest.approx(error, abs=1e-6)
     assert len(blue) == len(shares)
+
+
+@pytest.mark.parametrize("count", [10, 28])
+def test_numbers_of_recipes_lie_on_no_other_number_or_mark(count, rng) -> None:
+    drawn = zip(rng.normal(0.7, 0.03, count), rng.normal(0.2, 0.03, count), strict=True)
+    found = evidence(
+        place({"member_accuracy": [m], "disagreement": d, "accuracy": m + d / 9}, {"recipe": f"recipe {number}"})
+        for number, (m, d) in enumerate(drawn)
+    )
+    canvas = canvas_of(recipes()(found))
+    canvas.canvas.draw()
+    panel, key = canvas.axes
+    numbers = [text.get_window_extent() for text in panel.texts if text.get_text().isdecimal()]
+    assert len(numbers) >= count
+    assert not any(one.overlaps(other) for one, other in combinations(numbers[:count], 2))
+    ensembles = [float(text.get_text()) for text in key.texts if "." in text.get_text()]
+    assert ensembles == sorted(ensembles, reverse=True)
 
 
 def test_lines_of_equal_accuracy_are_those_of_the_plane(rng) -> None:
