@@ -93,6 +93,16 @@ def test_markdown_links_to_pictures_that_are_there(records, experiments, tmp_pat
     assert "Not run at: paper, smoke." in text
 
 
+def test_claims_that_were_not_measured_take_one_line(accuracy_evidence, tmp_path) -> None:
+    claims = [higher("bleu", OURS, THEIRS, words) for words in ("It translates.", "It sings.")]
+    measured = higher("accuracy", OURS, THEIRS, "It beats one network.")
+    experiment = FakeExperiment("accuracy", accuracy_evidence, claims[0], measured, claims[1])
+    page, text, *_ = (path.read_text() for path in write_report(experiment.records, [experiment], tmp_path))
+    assert "- **not measured** (2): It translates. It sings.\n" in text
+    assert "2 of 3 claims not measured in this setting</summary>" in page
+    assert page.index("It beats one network.") < page.index("It translates.")
+
+
 def test_a_small_run_never_stands_beside_the_papers_number(tmp_path) -> None:
     number = Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)
     found = evidence([place({"accuracy": 0.4}, {"method": "Single", "data": "Procedural-10"}, scale="smoke")], [number])

@@ -51,7 +51,8 @@ class Regrets:
                 found[pair] = games
         if not found:
             raise NotMeasured("no game has been played")
-        return cls(methods, problems, found)
+        played = {method for method, _ in found}
+        return cls(tuple(method for method in methods if method in played), problems, found)
 
     @property
     def trials(self) -> dict[tuple[str, str], Tensor]:

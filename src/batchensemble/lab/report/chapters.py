@@ -83,9 +83,14 @@ class Section:
         return f"{self.scale} {asked - missing}/{asked}" if missing else self.scale
 
     @property
-    def measured(self) -> bool:
-        """Whether any of the claims could be held against numbers."""
-        return self.count(Verdict.OPEN) < len(self.checks)
+    def measured(self) -> tuple[Check, ...]:
+        """The claims that could be held against numbers."""
+        return tuple(check for check in self.checks if check.verdict is not Verdict.OPEN)
+
+    @property
+    def open(self) -> tuple[Check, ...]:
+        """Those that could not."""
+        return tuple(check for check in self.checks if check.verdict is Verdict.OPEN)
 
     def count(self, verdict: Verdict) -> int:
         """How many claims came out so."""

@@ -19,7 +19,9 @@ def comparison(
     name: str = "table",
     title: str = "",
 ) -> View:
-    """A table of metrics; a run that was asked for and is not there stays as a row or cell that says so.
+    """A table of metrics; a run that was asked for and is not there is a cell that says so.
+
+    Rows of which nothing was run are left out, as long as there are others: the caption counts what is missing.
 
     Args:
         metrics: by name, or as a `Quantity` of your own.
@@ -53,9 +55,11 @@ def _spread(lines: Iterable[Line]) -> bool:
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
-    """The labels of every row, in the order of the grid."""
+    """The labels of every row of which something was run, in the order of the grid; of all if nothing was."""
+    places = [place for place in evidence.places if place.record] or evidence.places
+    run = {tuple(place.labels.get(key, "") for key in keys) for place in places}
     found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)
-    return [dict(zip(keys, values, strict=True)) for values in found]
+    return [dict(zip(keys, values, strict=True)) for values in found if values in run]
 
 
 def _line(
