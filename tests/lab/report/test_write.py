@@ -126,6 +126,17 @@ def test_scales_stay_apart_the_largest_first(tmp_path) -> None:
     assert page.index("99.90") < page.index('<details class="lesser">') < page.index("11.10")
 
 
+def test_claims_are_counted_at_the_largest_scale_that_measured_any(tmp_path) -> None:
+    places = {
+        "paper": [place({"nll": 1.0}, OURS, scale="paper")],
+        "small": [place({"accuracy": value}, labels) for value, labels in ((0.9, OURS), (0.8, THEIRS))],
+    }
+    found = {scale: replace(evidence(several), scale=scale) for scale, several in places.items()}
+    experiment = FakeExperiment("accuracy", found, higher("accuracy", OURS, THEIRS, "It beats one network."))
+    page = write_report(experiment.records, [experiment], tmp_path)[0].read_text()
+    assert '<span class="tally ONE_YES" title="with one seed: yes, small scale">(✓) 1</span>' in page
+
+
 def test_two_figures_of_one_name_get_two_files(diversity_evidence, tmp_path) -> None:
     views = (over_label("share", "accuracy"), over_label("share", "disagreement"))
     experiment = FakeExperiment("growth", diversity_evidence, *views)

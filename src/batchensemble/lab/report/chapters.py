@@ -108,6 +108,12 @@ class Chapter:
     not_run: tuple[Scale, ...]
     published: Table | None = None
 
+    @property
+    def judged(self) -> Section | None:
+        """The section of the largest scale at which a claim was measured, or of the largest; smoke judges nothing."""
+        found = [section for section in self.sections if section.scale != "smoke"]
+        return next((section for section in found if section.measured), next(iter(found), None))
+
 
 def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> list[Chapter]:
     """Every experiment with what the records have to show of it."""
