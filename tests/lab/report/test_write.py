@@ -135,6 +135,7 @@ def test_claims_are_counted_at_the_largest_scale_that_measured_any(tmp_path) -> 
     experiment = FakeExperiment("accuracy", found, higher("accuracy", OURS, THEIRS, "It beats one network."))
     page = write_report(experiment.records, [experiment], tmp_path)[0].read_text()
     assert '<span class="tally ONE_YES" title="with one seed: yes, small scale">(✓) 1</span>' in page
+    assert '<details class="lesser" open>' in page  # what was measured is not folded away
 
 
 def test_two_figures_of_one_name_get_two_files(diversity_evidence, tmp_path) -> None:
