@@ -25,7 +25,7 @@ tests: $(READY)
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2 --dist loadfile --doctest-modules --durations 8
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 # Reinstalled only when what is pinned or declared changes.
 $(READY): pyproject.toml constraints.txt

@@ -1,4 +1,4 @@
-"""Draws what members are for: eight of them agree where there is data, and part where there is none.
+"""Draws what members are for: eight of them agree where there is data, and disagree where there is none.
 
 python docs/make_gap_picture.py            # writes docs/assets/gap.png; some seconds
 """
@@ -47,8 +47,10 @@ def drawn(curve: be.Ensemble, x: Tensor, y: Tensor) -> Figure:
     for i, member in enumerate(p.outputs[..., 0]):
         axes.plot(at, member, color=BLUE, lw=0.7, alpha=0.55, label=None if i else f"{MEMBERS} members")
     axes.plot(at, mean, color=INK, lw=1.8, label="their mean")
+    axes.plot(at, torch.sin(2 * at), ":", color=ORANGE, lw=1.4, label="the sine")
     axes.plot(x, y, ".", color=ORANGE, ms=4, label="data", zorder=3)
     axes.axvspan(-1, 1, color=MUTED, alpha=0.08, lw=0)
+    axes.text(0, -1.9, "no data", color=MUTED, ha="center", va="bottom")
     axes.set(xlim=(-4, 4), ylim=(-2, 2), xlabel="x", ylabel="y")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

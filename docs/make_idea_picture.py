@@ -1,6 +1,6 @@
 """Draws the idea: one shared weight, a rank-one matrix of signs for each member, and the members' weights.
 
-python docs/make_idea_picture.py            # writes docs/assets/idea.png and docs/assets/idea.svg
+python docs/make_idea_picture.py            # writes docs/assets/idea.png
 """
 
 from pathlib import Path
@@ -100,11 +100,10 @@ def draw() -> Figure:
 
 def main() -> None:
     """Writes the picture beside this script."""
-    mpl.rcParams |= {"mathtext.fontset": "cm", "svg.hashsalt": "idea", "svg.fonttype": "path"}
+    mpl.rcParams |= {"mathtext.fontset": "cm"}
     ASSETS.mkdir(exist_ok=True)
     figure = draw()
     figure.savefig(ASSETS / "idea.png", dpi=200, metadata={"Software": None})
-    figure.savefig(ASSETS / "idea.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

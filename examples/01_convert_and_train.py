@@ -26,11 +26,11 @@ be.verify(model, test[:16][0])  # every member is exactly the plain network it c
 print(be.summary(model))
 
 groups = be.parameter_groups(model, lr=0.05, weight_decay=1e-4)
-optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True)
+optimizer = torch.optim.SGD(groups, momentum=0.9, nesterov=True)
 for epoch in range(8):
     model.train()
     for x, y in DataLoader(train, batch_size=64, shuffle=True):
-        loss = cross_entropy(model(x), y)  # the rows of x are dealt over the members
+        loss = cross_entropy(model(x), y)  # the rows of x are split over the members
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

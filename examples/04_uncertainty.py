@@ -32,7 +32,7 @@ images, labels = load_digits(return_X_y=True)
 x, y = torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
 known = y < 8
 model = be.convert(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)), members=4)
-optimizer = torch.optim.SGD(be.parameter_groups(model, lr=0.1, weight_decay=1e-4), lr=0.1, momentum=0.9)
+optimizer = torch.optim.SGD(be.parameter_groups(model, lr=0.1, weight_decay=1e-4), momentum=0.9)
 for _ in range(15):
     for rows in torch.nonzero(known)[:, 0][torch.randperm(int(known.sum()))].split(64):
         optimizer.zero_grad()

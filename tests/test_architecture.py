@@ -154,6 +154,10 @@ def test_every_public_room_is_behind_the_front_door() -> None:
     assert run(code) == "ThompsonSampler Learner"
 
 
+def test_the_front_door_shows_what_is_public() -> None:
+    assert run("import batchensemble as be; print(dir(be) == sorted(be.__all__))") == "True"
+
+
 def test_opening_the_library_takes_little_more_than_opening_torch() -> None:
     clock = "import time, torch; t = time.perf_counter(); import batchensemble; print(time.perf_counter() - t)"
     assert min(float(run(clock)) for _ in range(2)) < 0.5

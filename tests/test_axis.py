@@ -1,7 +1,7 @@
 """The member axis at the edges: which tensors carry rows, and on which axis."""
 
 import inspect
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,16 @@ def test_every_tensor_of_a_tree() -> None:
     assert doubled["e"] is None
 
 
+def test_dicts_of_every_kind_keep_theirs() -> None:
+    tree = defaultdict(list, {0: torch.ones(1), (1, 2): [torch.ones(1)]})
+    for other in (map_tensors(lambda t: t * 2, tree), Field.find(tree, None).put(tree, torch.tensor([2.0]))):
+        assert type(other) is defaultdict
+        assert list(other) == [0, (1, 2)]
+        assert other["new"] == []
+        assert other[0] == 2
+    assert tree[0] == 1
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
@@ -67,9 +77,13 @@ def test_rows_are_those_of_the_first_tensor_that_is_not_shared() -> None:
     assert edge().rows((), {"mask": mask, "x": x})[0] == N  # in the signature's order, not the caller's
 
 
+def repeated(edge: Edge, *args: Tensor, **kwargs: Any) -> Any:
+    return edge.repeat(M, edge.carriers(args, kwargs), args, kwargs)
+
+
 def test_repeat_is_member_major_and_leaves_others_alone() -> None:
     x, mask = torch.arange(N), torch.ones(5, 5)
-    (ours, shared), named = edge().repeat(M, N, (x, mask), {"also": {"x": x, "n": 3}})
+    (ours, shared), named = repeated(edge(), x, mask, also={"x": x, "n": 3})
     assert torch.equal(ours, x.repeat(M))
     assert shared is mask
     assert torch.equal(named["also"]["x"], ours)
@@ -78,15 +92,33 @@ def test_repeat_is_member_major_and_leaves_others_alone() -> None:
 
 def test_shared_inputs_are_left_even_with_the_batchs_size() -> None:
     square = torch.ones(N, N)
-    args, kwargs = edge(shared=("mask",)).repeat(M, N, (torch.ones(N), square), {})
+    args, _ = repeated(edge(shared=("mask",)), torch.ones(N), square)
     assert args[1] is square
-    args, kwargs = edge(shared=("mask",)).repeat(M, N, (torch.ones(N),), {"mask": square})
+    _, kwargs = repeated(edge(shared=("mask",)), torch.ones(N), mask=square)
     assert kwargs["mask"] is square
+
+
+@pytest.mark.parametrize("count", [6, torch.tensor(6), torch.tensor([6])])
+def test_a_count_of_labels_grows_with_the_copies(count: Any) -> None:
+    _, kwargs = repeated(edge(), torch.ones(1), num_items_in_batch=count)
+    assert kwargs["num_items_in_batch"] == 6 * M
+    assert count == 6
+    assert repeated(edge(), torch.ones(1), num_items_in_batch=None)[1] == {"num_items_in_batch": None}
+
+
+def test_what_carries_rows_in_a_batch_does_so_in_its_parts() -> None:
+    tree = {"x": torch.ones(N, 2), "table": torch.ones(2, 5)}
+    whole = edge()
+    carriers = whole.carriers((tree,), {"mask": torch.ones(2), "also": torch.ones(N)})
+    assert carriers == (True, False, False, True)
+    part = {"x": torch.ones(2, 2), "table": torch.ones(2, 5)}
+    (ours,), named = whole.repeat(M, carriers, (part,), {"mask": torch.ones(2), "also": torch.ones(2)})
+    assert [len(t) for t in tensors((ours, named))] == [2 * M, 2, 2, 2 * M]
 
 
 def test_repeat_keeps_channels_last() -> None:
     x = torch.ones(N, 3, 2, 2).contiguous(memory_format=torch.channels_last)
-    (ours,), _ = edge().repeat(M, N, (x,), {})
+    (ours,), _ = repeated(edge(), x)
     assert ours.is_contiguous(memory_format=torch.channels_last)
 
 

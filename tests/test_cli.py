@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import batchensemble as be
 from batchensemble import cli
 from batchensemble.disk import locked
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment, Grid, Row
@@ -40,6 +41,11 @@ def run(monkeypatch, tmp_path):
     monkeypatch.setattr(cli, "EXPERIMENTS", {"counting": COUNTING, "failing": FAILING})
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(cli.app, arguments)
+
+
+def test_it_tells_its_version():
+    done = CliRunner().invoke(cli.app, ["--version"])
+    assert (done.exit_code, done.output) == (0, f"batchensemble {be.__version__}\n")
 
 
 def test_list_shows_every_experiment_and_what_is_done():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 import torch
@@ -36,13 +37,13 @@ def test_parts_of_a_compiled_prediction_are_kept(model: be.Ensemble) -> None:
     x, buffers = torch.randn(4, 6, dtype=torch.float64), {}
     expected = model.predict(x).outputs
     model.compile(backend="eager")
-    compiled = model.members
+    compiled = model._side_by_side
 
-    def overwriting(part: torch.Tensor) -> torch.Tensor:
-        out = compiled(part)
+    def overwriting(*batch: Any) -> torch.Tensor:
+        out = compiled(*batch)
         return buffers.setdefault("answer", out).copy_(out)
 
-    model.__dict__["members"] = overwriting
+    model.__dict__["_side_by_side"] = overwriting
     torch.testing.assert_close(model.predict(x, batch_size=2).outputs, expected)
 
 
@@ -51,7 +52,7 @@ def test_copies_and_pickles_of_a_compiled_ensemble_are_as_they_were_before(model
     model.compile(backend="eager")
     expected = model.predict(x).outputs
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert "members" not in other.__dict__
+        assert "_side_by_side" not in other.__dict__
         assert other._compiled_call_impl is None
         torch.testing.assert_close(other.predict(x).outputs, expected)
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from ensembles import M, convnet, ensemble, images, mlp, rows
 from torch import Tensor, nn
+from zoo import ZOO
 
 import batchensemble as be
 
@@ -63,8 +64,9 @@ def test_different_members_are_not() -> None:
 
 
 def test_the_verdict_says_what_is_gained() -> None:
-    def verdict(accuracy: float, nll_gain: float) -> str:
-        numbers = dict.fromkeys(("disagreement", "disagreement_over_error", "pairwise_kl", "mutual_information"), 0.5)
+    def verdict(accuracy: float, nll_gain: float, disagreement: float = 0.5) -> str:
+        numbers = dict.fromkeys(("disagreement_over_error", "pairwise_kl", "mutual_information"), 0.5)
+        numbers["disagreement"] = disagreement
         return be.Diagnosis(
             members=2, rows=9, similarity={}, entropy=1.0, member_accuracy=(0.4, 0.6), accuracy=accuracy,
             member_nll=1.0, nll=0.9, gain_error=0.02, nll_gain=nll_gain, nll_gain_error=0.02, **numbers,
@@ -74,6 +76,7 @@ def test_the_verdict_says_what_is_gained() -> None:
     assert verdict(0.4, 0.1).endswith("gains likelihood.")
     assert verdict(0.6, -0.1).endswith("gains accuracy.")
     assert "gains nothing" in verdict(0.5, 0.0)
+    assert verdict(0.5, 0.0, disagreement=0.0).startswith("The members give different probabilities, the same labels")
     assert "gains nothing beyond the noise" in verdict(0.53, 0.03), "less than two standard errors"
 
 
@@ -143,6 +146,40 @@ def test_positions_count_as_rows() -> None:
     assert found.rows == 7 * 16
     probs = model.predict(images()).probs.movedim(1, -1).reshape(-1, 4)
     assert found.accuracy == pytest.approx((probs.argmax(-1) == torch.arange(112) % 4).double().mean().item())
+
+
+@pytest.mark.parametrize("class_dim", [2, 0])
+def test_labels_of_a_network_whose_rows_are_not_first(class_dim: int) -> None:
+    """Labels have the axes of the output, less the classes: (T, N), and (N, T) where those come before the rows."""
+    net = nn.Linear(4, 3) if class_dim == 2 else nn.Sequential(nn.Linear(4, 3), ClassesFirst())
+    model, x = be.convert(net, members=M, batch_dim=1, class_dim=class_dim, init="ones"), torch.randn(6, 5, 4)
+    labels = net(x).argmax(class_dim)
+    assert be.diagnose(model, [(x, labels)]).accuracy == 1
+    with pytest.raises(ValueError, match="not one for each of the answers"):
+        be.diagnose(model, [(x, labels.T)])
+
+
+class ClassesFirst(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.movedim(0, -1).movedim(1, 0)  # (T, N, C) -> (C, N, T)
+
+
+@pytest.mark.parametrize("name", ["llama", "t5", "marian", "bert"])
+def test_labels_in_a_dict_are_compared_as_the_networks_own_loss_does(name: str) -> None:
+    """Llama's is that of the next word, those of T5's and Marian's decoders are not."""
+    model = ensemble(ZOO[name].make())
+    _, inputs = ZOO[name].inputs(5)
+    shape = model(**inputs).logits.shape[:-1]
+    batch = inputs | {"labels": torch.arange(shape.numel()).reshape(shape) % 3}
+    batch["labels"][0, ...] = -100
+    assert be.diagnose(model, [batch, batch]).member_nll == pytest.approx(model(**batch).loss.item(), rel=1e-4)
+
+
+def test_labels_beside_the_inputs_are_one_for_each_answer() -> None:
+    model = ensemble(ZOO["llama"].make())
+    _, inputs = ZOO["llama"].inputs(5)
+    words = model(**inputs).logits.argmax(-1)
+    assert be.diagnose(model, [(inputs, words)]).accuracy == 1
 
 
 def test_the_mode_is_kept_and_votes_are_classes() -> None:

@@ -1,5 +1,6 @@
 """Calling an ensemble: dealing, routing, combining; outputs of every shape."""
 
+import inspect
 import warnings
 from dataclasses import dataclass, field
 from functools import partial
@@ -261,6 +262,12 @@ class Transposed(nn.Module):
         return out["logits"].permute(2, 1, 0)
 
 
+def test_help_speaks_of_members_and_of_the_networks_inputs() -> None:
+    forward = ensemble().forward
+    assert "member: who answers" in forward.__doc__
+    assert list(inspect.signature(forward).parameters) == ["input", "member"]
+
+
 # ---- predict ---------------------------------------------------------------------------------------------------------
 
 
@@ -268,6 +275,23 @@ class Transposed(nn.Module):
 def test_predict_in_pieces(batch_size: int | None) -> None:
     model, x = ensemble(convnet()), images()
     close(model.predict(x, batch_size=batch_size).outputs, model.members(x).detach())
+
+
+class Prototypes(nn.Module):
+    """Distances of every row to K points that all rows share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, prototypes: Tensor) -> Tensor:
+        return (self.layer(x)[:, None] - prototypes).square().sum(-1).sort(1).values[:, :2]
+
+
+@pytest.mark.parametrize("batch_size", [4, 6])  # a piece, or what is left, is as long as what rows share
+def test_a_piece_takes_nothing_shared_for_rows(batch_size: int) -> None:
+    model, inputs = ensemble(Prototypes(), combine="mean"), (rows(10), rows(4, 3))
+    close(model.predict(*inputs, batch_size=batch_size).outputs, model.members(*inputs).detach())
 
 
 def test_predict_restores_every_module() -> None:

@@ -111,6 +111,59 @@ def test_another_members_nan_is_not_mine(path: Path) -> None:
     assert torch.equal(server(rows(), member=server.load_member(path)), model(rows(), member=1))
 
 
+class Keeps(nn.Module):
+    """A linear layer, and a state of its own."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self.layer, self.state = nn.Linear(4, 3), state
+
+    def get_extra_state(self) -> Any:
+        return self.state
+
+    def set_extra_state(self, state: Any) -> None:
+        self.state = state
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+def test_a_state_of_its_own_is_kept_where_it_is_a_tensor(path: Path) -> None:
+    ensemble(Keeps(torch.tensor([5]))).save(path)
+    assert be.load(path, Keeps(torch.tensor([0]))).net.state == 5
+    with pytest.raises(ValueError, match=r"_extra_state \(from get_extra_state\) is a dict.*torch.save"):
+        ensemble(Keeps({"step": 5})).save(path)
+
+
+def with_buffers(**buffers: torch.Tensor) -> nn.Module:
+    net = mlp()
+    for name, buffer in buffers.items():
+        net.register_buffer(name, buffer)
+    return net
+
+
+def test_buffers_that_are_views_of_one_another(path: Path) -> None:
+    table = torch.arange(6.0)
+    ensemble(with_buffers(table=table, start=table[:3], turned=table.view(2, 3).T)).save(path)
+    net = be.load(path, with_buffers(table=torch.zeros(6), start=torch.zeros(3), turned=torch.zeros(3, 2))).net
+    assert torch.equal(net.table, table)
+    assert torch.equal(net.start, table[:3])
+    assert torch.equal(net.turned, table.view(2, 3).T)
+
+
+def test_what_safetensors_cannot_hold_is_named(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"angles is complex128.*nothing was written"):
+        ensemble(with_buffers(angles=torch.ones(2, dtype=torch.complex128))).save(path)
+    assert not path.exists()
+    ensemble(with_buffers(angles=torch.ones(2, dtype=torch.complex64))).save(path)
+
+
+def test_a_network_without_memory_is_refused(path: Path) -> None:
+    ensemble().save(path)
+    with pytest.raises(ValueError, match="meta device"):
+        be.load(path, mlp().to("meta"))
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing to write"):
         ensemble().save(tmp_path / "missing" / "e.safetensors")

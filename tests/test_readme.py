@@ -1,6 +1,7 @@
 """Every Python block of the README and of the docs runs, top to bottom, one namespace per page.
 
-A block after the line `<!-- not run: reason -->` is only compiled.
+A block after the line `<!-- not run: reason -->` is only compiled. Where a page says what a line prints,
+`print(...)  # 0.97: what it is`, that is what it prints, give or take a little, since random numbers differ by version.
 """
 
 import re
@@ -17,6 +18,8 @@ BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^\n]+ -->\n+)?^(?P<indent> *)```python[^\n]*\n(?P<code>.*?)^(?P=indent)```",
     re.M | re.S,
 )
+PRINTED = re.compile(r"^print\((?P<shown>.+)\) +# (?P<number>\d+\.\d+)", re.M)
+A_LITTLE = 0.03
 
 
 def blocks(text: str) -> list[tuple[int, str, bool]]:
@@ -44,6 +47,10 @@ def test_the_blocks_of_a_page_run(page: Path, tmp_path, monkeypatch) -> None:
         compiled = compile("\n" * (line - 1) + code, str(page), "exec")  # errors point into the page
         if runs:
             exec(compiled, namespace)
+            for match in PRINTED.finditer(code):
+                assert float(eval(match["shown"], namespace)) == pytest.approx(float(match["number"]), abs=A_LITTLE)
+    if page.name == "README.md":
+        assert namespace["report"].verdict in page.read_text()
 
 
 def test_the_reference_has_every_public_name() -> None:

@@ -143,3 +143,16 @@ def test_one_row_and_one_member() -> None:
 def test_no_rows_verify_nothing() -> None:
     with pytest.raises(ValueError, match="no rows to verify"):
         be.verify(ensemble(), rows()[:0])
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_zeros_of_torchs_fast_path_at_padded_positions_are_no_difference(before: bool) -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
+    model = ensemble(nn.TransformerEncoder(layer, 2), combine="mean")
+    padding = torch.arange(5) >= torch.tensor([4, 5, 3, 2])[:, None]
+    torch.backends.mha.set_fastpath_enabled(before)
+    try:
+        be.verify(model, torch.randn(4, 5, 4), src_key_padding_mask=padding)
+        assert torch.backends.mha.get_fastpath_enabled() is before
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)

@@ -181,6 +181,25 @@ def test_a_late_fan_out_takes_a_lone_row(case: Case) -> None:
     be.verify(late, *args, **kwargs)
 
 
+@pytest.mark.parametrize("n", [N, 1])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "vit", "t5", "marian"])
+def test_a_late_fan_out_and_the_networks_own_loss(name: str, n: int) -> None:
+    case = ZOO[name]
+    late, (args, kwargs) = ensemble(case, fan_out=case.cut), inputs(case, n)
+    early = ensemble(case, include=list(be.summary(late).converted))
+    early.load_state_dict(late.state_dict())
+    shape = early(*args, **kwargs).logits.shape[:-1]
+    kwargs |= {"labels": torch.arange(shape.numel()).reshape(shape) % 3, "num_items_in_batch": torch.tensor(n)}
+    close(late(*args, **kwargs).loss, early(*args, **kwargs).loss)
+
+
+def test_labels_that_are_read_before_a_late_fan_out_are_named() -> None:
+    late, (args, kwargs) = ensemble(ZOO["t5"], fan_out=ZOO["t5"].cut), inputs(ZOO["t5"])
+    labels = kwargs.pop("decoder_input_ids")
+    with pytest.raises(RuntimeError, match=r"`labels` come once for every member.*decoder_input_ids"):
+        late(*args, **kwargs, labels=labels)
+
+
 WHOLE_CUTS = [
     ("bert", "bert.encoder.layer.1.attention.self"),  # the residual travels through a module, which repeats it
     ("t5", "encoder.block.1"),  # the decoder's own input is still one copy
@@ -291,6 +310,17 @@ def test_the_networks_own_loss_is_the_dealt_loss() -> None:
     labels = torch.arange(N) % 3
     output = model(*args, **kwargs, labels=labels)
     close(output.loss, nn.functional.cross_entropy(output.logits, labels))
+
+
+def test_the_networks_own_loss_is_the_members_mean_in_evaluation() -> None:
+    """Trainer's evaluation also says how many labels there are."""
+    case = ZOO["llama"]
+    model, (args, kwargs) = ensemble(case), inputs(case)
+    labels = kwargs["input_ids"]
+    alone = [model.extract(i).eval()(*args, **kwargs, labels=labels).loss for i in range(M)]
+    close(model(*args, **kwargs, labels=labels).loss, torch.stack(alone).mean())
+    count = torch.tensor(labels[:, 1:].numel())
+    close(model(*args, **kwargs, labels=labels, num_items_in_batch=count).loss, torch.stack(alone).mean())
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """Lifelong learning."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import mean
 from typing import Any
 
 from batchensemble.lab.experiments.lifelong_cifar100 import COMPUTE, KEPT
+from batchensemble.lab.experiments.lifelong_methods import FROZEN_NORM, LATERALS, OWN_NORM, RANK_4
 from batchensemble.lab.report.lifelong import relative_to
 from batchensemble.lab.report.quantity import Quantity
 from batchensemble.lab.report.views import comparison
@@ -13,16 +15,17 @@ from drawn.records import body, evidence_of, only, where
 OPERATIONS = Quantity("relative_operations", "operations, vanilla = 1", digits=2)
 MEMORY = Quantity("relative_parameters", "parameters, vanilla = 1", digits=2)
 PEAK = Quantity("peak_memory", "memory while training", "GiB", 2.0**-30, 2)
+STORED = replace(KEPT, name="stored numbers")
 MANY = (1, 10, 100, 1000)
 
 
 def lifelong_cifar100() -> str:
     """Accuracy, forgetting and costs on Split-CIFAR100; seconds are left out, since trainings shared the GPU."""
     evidence = evidence_of("lifelong-cifar100", "small")
-    view = comparison("average_accuracy", "train_accuracy", "forgetting", OPERATIONS, KEPT, PEAK)
+    view = comparison("average_accuracy", "train_accuracy", "forgetting", OPERATIONS, STORED, PEAK)
     table = body(evidence, relative_to(view, ["operations"], to="Vanilla"))
     ours, theirs = (only(evidence, method=method) for method in ("BatchEnsemble", "PNN"))
-    costs = {"operations": "operations", "numbers_kept": "numbers kept", "peak_memory": "memory while training"}
+    costs = {"operations": "operations", "numbers_kept": "stored numbers", "peak_memory": "memory while training"}
     ratios = (theirs.metrics[metric] / ours.metrics[metric] for metric in costs)
     over = ", ".join(f"{ratio:.1f} times the {words}" for ratio, words in zip(ratios, costs.values(), strict=True))
     first, *rest = (100 * accuracy for accuracy in ours.metrics["task_accuracy"])
@@ -33,7 +36,11 @@ def lifelong_cifar100() -> str:
 def lifelong_options() -> str:
     """The learner's options on Split-CIFAR100; seconds are left out here, too."""
     evidence = evidence_of("lifelong-options", "small")
-    return body(evidence, comparison("average_accuracy", "train_accuracy", COMPUTE, KEPT))
+    measured = replace(evidence, places=tuple(place for place in evidence.places if place.record))
+    table = body(measured, comparison("average_accuracy", "train_accuracy", COMPUTE, STORED))
+    for name in (FROZEN_NORM, OWN_NORM, RANK_4, LATERALS):  # all of them begin so
+        table = table.replace(name, name.replace(",", ", from the first task,"))
+    return table
 
 
 def lifelong_cost() -> str:
@@ -47,13 +54,13 @@ def lifelong_growth() -> str:
     evidence = evidence_of("lifelong-growth", "small")
     methods = evidence.labels("method")
     growths = [only(evidence, method=method).metrics for method in methods]
-    heads = (f"{what}, {method}" for what in ("kept", "operations") for method in methods)
+    heads = (f"{what}, {method}" for what in ("stored", "operations") for method in methods)
     lines = [f"| tasks | {' | '.join(heads)} |", "|---" + "|---:" * 2 * len(methods) + "|"]
     for tasks in MANY:
         kept = (_grown(growth, "growth_numbers_kept", tasks, "{:,.0f}", 1e-3) for growth in growths)
         work = (_grown(growth, "growth_operations", tasks, "{:.2f}", 1e-9) for growth in growths)
         lines.append(f"| {tasks} | {' | '.join((*kept, *work))} |")
-    what = "Kept: all numbers after so many tasks, in thousands; operations: of a task around there, in billions."
+    what = "Stored: all numbers after so many tasks, in thousands; operations: of a task around there, in billions."
     return "\n".join([*lines, "", f"{what} {where(evidence)}"])
 
 

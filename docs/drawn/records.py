@@ -7,7 +7,6 @@ from typing import Any
 
 from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.records import Record, Scale
-from batchensemble.lab.report.circumstances import commit_of
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.table import Table
 from batchensemble.lab.report.views import View
@@ -54,7 +53,7 @@ def where(evidence: Evidence) -> str:
     epochs = " or ".join(str(n) for n in sorted({r.metrics["epochs"] for r in records if r.metrics.get("epochs")}))
     parts = [f"Scale `{evidence.scale}`", f"{seeds} seed{'s' * (seeds > 1)}", f"{epochs} epochs" if epochs else ""]
     parts += dict.fromkeys(f"{one.hardware}, torch {one.versions['torch']}" for one in made)
-    return f"{'; '.join(filter(None, (*parts, *dict.fromkeys(map(commit_of, made)))))}."
+    return f"{'; '.join(filter(None, parts))}."
 
 
 def speeds(folder: str) -> list[dict[str, Any]]:
@@ -63,5 +62,5 @@ def speeds(folder: str) -> list[dict[str, Any]]:
 
 
 def made(provenance: dict[str, Any]) -> str:
-    """Machine, torch and commit of a file."""
-    return f"{provenance['hardware']}, torch {provenance['versions']['torch']}, commit {provenance['commit']}"
+    """Machine and torch of a file; its commit stays in the record."""
+    return f"{provenance['hardware']}, torch {provenance['versions']['torch']}"

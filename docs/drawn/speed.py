@@ -1,40 +1,52 @@
-"""Our time over the limit: records of `batchensemble bench`."""
+"""Our time over that of plain networks: records of `batchensemble bench`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from drawn.records import evidence_of, made, speeds, where
 
+OURS = "BatchEnsemble"
 LIMIT = "the plain network on as many rows"
+SINGLE = "one network on the same inputs"
+WHOLE = ("inference", "training")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was measured of one network on one machine; what was measured twice, as it was measured last."""
+
+    title: str
+    members: int
+    where: str
+    rows: Sequence[Row]
+
+    def over(self, denominator: str, way: str = OURS) -> dict[str, Row]:
+        """Rows by case; a training step shows both denominators the same rows, so they are one there."""
+        rows = [row for row in self.rows if row["way"] == way]
+        same = {row["case"]: row for row in rows if row["case"].startswith("training")}
+        return same | {row["case"]: row for row in rows if row["denominator"] == denominator}
 
 
 def speed_network() -> str:
-    """Our time over the limit for a whole network, a table for every machine."""
-    return "\n\n".join(filter(None, (_speed_of(record, "inference", "training") for record in speeds("speed"))))
+    """A whole network's time beside both denominators, a table for every machine."""
+    return "\n\n".join(filter(None, map(_network_table, _machines())))
+
+
+def speed_words() -> str:
+    """What members cost over one network, a sentence for every machine."""
+    return "\n".join(filter(None, map(_words, _machines())))
 
 
 def speed() -> str:
-    """The same, then for layers alone and for rows that choose among many members."""
-    kinds = ("inference", "training"), ("Linear", "routing")
-    return "\n\n".join(filter(None, (_speed_of(record, *kind) for record in speeds("speed") for kind in kinds)))
+    """Layers alone, and rows that choose among many members."""
+    return "\n\n".join(filter(None, map(_layer_table, _machines())))
 
 
 def speed_peers() -> str:
-    """Other ways to have as many members, each over the limit of its own run."""
-    records = speeds("speed")
-    ours = {
-        (record["provenance"]["hardware"], row["case"]): row for record in records for row in _over_the_limit(record)
-    }
-    found = [(record, row) for record in records for row in _over_the_limit(record, ours=False)]
-    lines = ["| over the limit | time | memory |", "|---|---|---|"]
-    for record, row in found:
-        us = ours[record["provenance"]["hardware"], row["case"]]
-        lines.append(
-            f"| {row['case']}: {row['way']} (ours) | {row['ratio']:.2f} ({us['ratio']:.2f}) "
-            f"| {row['memory_ratio']:.2f} ({us['memory_ratio']:.2f}) |"
-        )
-    how = " or ".join(dict.fromkeys(row["how"] for _, row in found))
-    where = "; ".join(dict.fromkeys(made(record["provenance"]) for record, _ in found))
-    return "\n".join([*lines, "", f"The limit is {LIMIT} (inference: members x inputs); both {how}. {where}."])
+    """Other ways to have as many members, each over the denominators of its own run, beside ours."""
+    return "\n\n".join(filter(None, map(_peer_table, _machines())))
 
 
 def cost_by_members() -> str:
@@ -52,24 +64,90 @@ def cost_by_members() -> str:
     return "\n".join([*lines, "", f"{what} {where(evidence)}"])
 
 
-def _speed_of(record: dict[str, Any], *kinds: str) -> str:
-    """A table of the cases whose names begin so; what it is a table of when those are whole networks."""
-    over = [row for row in _over_the_limit(record) if row["case"].startswith(kinds)]
-    if not over:
+def _machines() -> list[Machine]:
+    found: dict[tuple[str, int, str], dict[tuple[str, str, str], Row]] = {}
+    for record in sorted(speeds("speed"), key=lambda one: one["provenance"]["started"]):
+        key = record["metrics"]["network"], record["run"]["settings"]["members"], made(record["provenance"])
+        rows = found.setdefault(key, {})
+        rows |= {(row["case"], row["way"], row["denominator"]): row for row in record["metrics"]["rows"]}
+    machines = [
+        Machine(f"{key[0]}, {key[1]} members", key[1], key[2], tuple(rows.values())) for key, rows in found.items()
+    ]
+    return sorted(machines, key=lambda machine: -len(machine.rows))
+
+
+def _network_table(machine: Machine) -> str:
+    """Our time beside one network on the same inputs, and beside the plain network on as many rows."""
+    single, over = machine.over(SINGLE), machine.over(LIMIT)
+    rows = {case: row for case, row in over.items() if case.startswith(WHOLE)}
+    columns = [machine.title, "ours", "one network", "ratio", "as many rows", "ratio"]
+    cells = [[case, _ours(row), *_beside(single[case]), *_beside(row), _memory(row)] for case, row in rows.items()]
+    return _table([*columns, "memory"], sorted(cells, key=_by_size), machine, rows.values())
+
+
+def _layer_table(machine: Machine) -> str:
+    rows = {case: row for case, row in machine.over(LIMIT).items() if not case.startswith(WHOLE)}
+    columns = ["a layer (members x rows x width), or rows to members", "ours", "as many rows", "ratio", "memory"]
+    cells = [[case, _ours(row), *_beside(row), _memory(row)] for case, row in rows.items()]
+    return _table(columns, cells, machine, rows.values())
+
+
+def _peer_table(machine: Machine) -> str:
+    ways = dict.fromkeys(row["way"] for row in machine.rows if not row["way"].startswith(OURS))
+    cases = {case for way in ways for case in machine.over(LIMIT, way)}
+    rows = [(case, way, machine.over(LIMIT, way)[case]) for way in (OURS, *ways) for case in machine.over(LIMIT, way)]
+    rows = [row for row in rows if row[0] in cases]
+    cells = [
+        [case, way, f"{machine.over(SINGLE, way)[case]['ratio']:.2f}", f"{row['ratio']:.2f}", _memory(row)]
+        for case, way, row in sorted(rows, key=lambda one: (one[0], one[2]["ratio"]))
+    ]
+    columns = [machine.title, "", "time over one network", "over as many rows", "memory"]
+    return _table(columns, cells, machine, [row for *_, row in rows])
+
+
+def _words(machine: Machine) -> str:
+    """Over one network: the least and the most of inference, and of a training step."""
+    single = machine.over(SINGLE)
+    ratios = {kind: [row["ratio"] for case, row in single.items() if case.startswith(kind)] for kind in WHOLE}
+    inference, training = (_span(found, digits) for found, digits in zip(ratios.values(), (1, 2), strict=True))
+    slower = min(ratios["inference"]) > machine.members
+    verdict = f", more than {machine.members} separate networks one after another" if slower else ""
+    return (
+        f"- {machine.title}, {machine.where.partition(',')[0]}: inference takes {inference} times as long as one "
+        f"network{verdict}; a training step {training} times."
+    )
+
+
+def _span(numbers: list[float], digits: int) -> str:
+    """The least and the most, once where they are the same."""
+    return " to ".join(dict.fromkeys(f"{number:.{digits}f}" for number in (min(numbers), max(numbers))))
+
+
+def _table(columns: list[str], cells: list[list[str]], machine: Machine, rows: Any) -> str:
+    """Nothing without rows; without a last column where it is empty: only a GPU counts memory."""
+    if not cells:
         return ""
-    whole = f"{record['metrics']['network']}, {record['run']['settings']['members']} members"
-    title = whole if "training" in kinds else "a layer (members x rows x width), or rows to members"
-    columns = [title, "the limit", "ours", "ratio", *(["memory"] if over[0]["memory_ratio"] else [])]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for row in over:
-        times = f"{row['denominator_ms']:.2f} ms | {row['ms']:.2f} ms | {row['ratio']:.2f}"
-        memory = f" {row['memory_ratio']:.2f} |" if row["memory_ratio"] else ""  # only a GPU counts it
-        lines.append(f"| {row['case']} | {times} |{memory}")
-    how = " or ".join(dict.fromkeys(row["denominator_how"] for row in over))
-    limit = f"The limit is {LIMIT}, {how}: in inference members x inputs, since every member answers each input."
-    return "\n".join([*lines, "", f"{limit} {made(record['provenance'])}."])
+    if not any(line[-1] for line in cells):
+        columns, cells = columns[:-1], [line[:-1] for line in cells]
+    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    lines += [f"| {' | '.join(line)} |" for line in cells]
+    how = " or ".join(dict.fromkeys(row["how"] for row in rows))
+    return "\n".join([*lines, "", f"All {how}. {machine.where}."])
 
 
-def _over_the_limit(record: dict[str, Any], *, ours: bool = True) -> list[dict[str, Any]]:
-    rows = record["metrics"]["rows"]
-    return [row for row in rows if row["denominator"] == LIMIT and (row["way"] == "BatchEnsemble") is ours]
+def _by_size(line: list[str]) -> tuple[str, int]:
+    """Inference before training, small before large."""
+    kind, _, size = line[0].partition(", ")
+    return kind, int(size.split()[0])
+
+
+def _ours(row: Row) -> str:
+    return f"{row['ms']:.2f} ms"
+
+
+def _beside(row: Row) -> tuple[str, str]:
+    return f"{row['denominator_ms']:.2f} ms", f"{row['ratio']:.2f}"
+
+
+def _memory(row: Row) -> str:
+    return f"{row['memory_ratio']:.2f}" if row["memory_ratio"] else ""

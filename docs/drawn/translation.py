@@ -31,7 +31,9 @@ def translation_cost() -> str:
     """What members cost a Transformer, measured alone on a GPU."""
     lines = ["| Transformer, 4 members | over one network |", "|---|---|"]
     for content in speeds("speed-translation"):
-        lines.append(f"| time of a training step, the same batch dealt | {content['training']['ratio']:.2f} |")
+        lines.append(
+            f"| time of a training step, the same batch, split over the members | {content['training']['ratio']:.2f} |"
+        )
         lines.append(
             f"| time of decoding with beam 4, over one network with beam 16 | {content['decoding']['ratio']:.2f} |"
         )

@@ -1,4 +1,6 @@
-"""Ensembles that cost one network."""
+"""Ensembles with the parameters and the training step of one network."""
+
+from importlib.metadata import PackageNotFoundError, version
 
 from batchensemble import bandits, lifelong, metrics, nn
 from batchensemble.convert import convert, load
@@ -10,6 +12,11 @@ from batchensemble.optim import freeze_shared_, mean_loss, mean_weight_penalty, 
 from batchensemble.prediction import Prediction
 from batchensemble.summary import Summary, summary
 from batchensemble.verify import VerificationError, verify
+
+try:
+    __version__ = version("batchensemble")
+except PackageNotFoundError:  # a source tree that was not installed
+    __version__ = "unknown"
 
 __all__ = [
     "Diagnosis",
@@ -34,3 +41,7 @@ __all__ = [
     "summary",
     "verify",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

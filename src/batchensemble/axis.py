@@ -4,6 +4,7 @@ Inside, `(members * N, ...)`, member-major, so that ordinary modules work unchan
 This file is where the one becomes the other.
 """
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,20 +15,22 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+Carriers = tuple[bool, ...]  # of every tensor among the inputs, in order: whether it carries rows
+_COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
+_LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """`function` on every tensor of nested tuples, lists, dicts and dataclasses; anything else stays as it is.
 
-    Example:
+    Examples:
         >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
         {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
     """
     if isinstance(tree, Tensor):
         return function(tree)
-    if isinstance(tree, dict):  # Transformers' outputs are dicts, too
-        items = {key: map_tensors(function, value) for key, value in tree.items()}
-        return items if type(tree) is dict else type(tree)(**items)
+    if isinstance(tree, dict):
+        return _refilled(tree, {key: map_tensors(function, value) for key, value in tree.items()})
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*[map_tensors(function, value) for value in tree])
     if isinstance(tree, list | tuple):
@@ -35,6 +38,17 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         return _replaced(tree, {f.name: map_tensors(function, getattr(tree, f.name)) for f in dataclasses.fields(tree)})
     return tree
+
+
+def _refilled(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
+    """A dict of the same kind with these items."""
+    if type(tree) is dict:
+        return items
+    if dataclasses.is_dataclass(tree):  # Transformers' outputs
+        return type(tree)(**items)
+    twin = copy.copy(tree)
+    twin.update(items)
+    return twin
 
 
 def _replaced(tree: Any, values: dict[Any, Any]) -> Any:
@@ -62,7 +76,7 @@ def tensors(tree: Any) -> list[Tensor]:
 def with_member(signature: inspect.Signature) -> inspect.Signature:
     """A network's signature, plus the keyword `member`.
 
-    Example:
+    Examples:
         >>> str(with_member(inspect.signature(lambda x, **more: x)))
         '(x, *, member=None, **more)'
     """
@@ -97,7 +111,7 @@ class Edge:
         unknown = set(shared) - set(signature.parameters)
         if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
             raise ValueError(f"shared_inputs names {sorted(unknown)}, which the network does not take: {list(names)}")
-        return cls(axis, names, shared)
+        return cls(axis, names, (*shared, _COUNT))
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
         """N and its device: the rows of the first tensor argument in the signature."""
@@ -107,24 +121,47 @@ class Edge:
                     return tensor.shape[self.axis], tensor.device
         raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
 
-    def map_rows(self, function: Callable[[Tensor], Tensor], rows: int, args: Sequence[Any], kwargs: Any) -> Inputs:
-        """`function` on every argument's tensors that have `rows` rows; the others are shared by all members."""
+    def carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Carriers:
+        """Which tensors carry the batch's rows: those of its size. The others are shared by all members.
+
+        Asked once for a batch, since a part of it may happen to be as long as something shared.
+        """
+        rows, _ = self.rows(args, kwargs)
+        return tuple(
+            tensor.ndim > self.axis and tensor.shape[self.axis] == rows
+            for name, value in [*self._named(args), *kwargs.items()]
+            if name not in self.shared
+            for tensor in tensors(value)
+        )
+
+    def map_rows(
+        self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
+    ) -> Inputs:
+        """`function(name, tensor)` on every tensor that carries rows, with the name of its argument."""
+        carries = iter(carriers)
 
         def each(name: str, value: Any) -> Any:
-            return value if name in self.shared else map_tensors(apply, value)
+            if name in self.shared:
+                return value
+            return map_tensors(lambda tensor: function(name, tensor) if next(carries) else tensor, value)
 
-        def apply(tensor: Tensor) -> Tensor:
-            has_rows = tensor.ndim > self.axis and tensor.shape[self.axis] == rows
-            return function(tensor) if has_rows else tensor
-
-        positional = tuple(each(name, value) for name, value in self._named(args))
+        positional = tuple([each(name, value) for name, value in self._named(args)])
         return positional, {name: each(name, value) for name, value in kwargs.items()}
 
-    def repeat(self, copies: int, rows: int, args: Sequence[Any], kwargs: Any) -> Inputs:
-        """The batch `copies` times, member-major. A concatenation keeps channels_last."""
+    def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any, late: bool = False) -> Inputs:
+        """The batch `copies` times, member-major; `late`, only what the network's own loss reads behind a fan-out."""
         if copies == 1:
             return tuple(args), dict(kwargs)
-        return self.map_rows(lambda tensor: torch.cat([tensor] * copies, self.axis), rows, args, kwargs)
+
+        def repeated(name: str, tensor: Tensor) -> Tensor:
+            if late and name not in _LABELS:
+                return tensor
+            return torch.cat([tensor] * copies, self.axis)  # which keeps channels_last
+
+        args, kwargs = self.map_rows(repeated, carriers, args, kwargs)
+        if kwargs.get(_COUNT) is not None:
+            kwargs[_COUNT] = kwargs[_COUNT] * copies
+        return args, kwargs
 
     def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None, trunk: bool = False) -> Any:
         """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
@@ -216,8 +253,7 @@ class Field:
         if self.key is None:
             return value
         if isinstance(output, dict):
-            items = {key: value if key == self.key else old for key, old in output.items()}
-            return items if type(output) is dict else type(output)(**items)
+            return _refilled(output, {key: value if key == self.key else old for key, old in output.items()})
         if isinstance(output, tuple) and hasattr(output, "_fields"):
             return type(output)(*[value if name == self.key else old for name, old in _items(output).items()])
         if isinstance(output, list | tuple):

@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 
+from batchensemble import __version__
 from batchensemble.disk import Busy
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
@@ -33,26 +34,42 @@ from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 from batchensemble.lab.training.progress import Bars, Silent, bars
 from batchensemble.lifelong import Diverged
 
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"batchensemble {__version__}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+]
 app = typer.Typer(
-    help="Ensembles that cost one network, and the laboratory that reproduces the paper.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 console = Console()
-DEMO = "Digits are easy, and a minute is short: this shows the methods at work. What they are worth: docs/findings.md."
+DEMO = (
+    "How to read it: BatchEnsemble has a few percent more parameters than one network, the naive ensemble four times "
+    "as many. Its seconds are of half as many epochs again as one network's. Each member sees a quarter of the rows: "
+    "a minute of training is short for it, which NLL and ECE show. What the methods are worth: docs/findings.md."
+)
 FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
 WIDEST = 1000  # columns of characters that no table needs
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
 ScaleOption = Annotated[
-    Scale, typer.Option(help="Seconds on a CPU; minutes; the published setting with a fifth of the epochs; in full.")
+    Scale,
+    typer.Option(
+        help="Seconds on a CPU; minutes; the published setting with a fifth of its epochs; the published setting."
+    ),
 ]
 DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets; by default a cache.")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of the records.")]
 WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-DevicesOption = Annotated[int, typer.Option(help="How many train together; `torchrun` works as well.")]
+DevicesOption = Annotated[int, typer.Option(help="Number of devices that train together; `torchrun` works as well.")]
 SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments' own, as 0,1,2.")]
 OnlyOption = Annotated[
     list[str] | None, typer.Option(help="Only rows labelled so, as 'Single'; several labels must all be there.")
@@ -60,10 +77,15 @@ OnlyOption = Annotated[
 UntilOption = Annotated[
     float | None, typer.Option(help="Stop translators at this validation perplexity, and show what they took.")
 ]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is at.")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is doing.")]
 SharedOption = Annotated[
     bool, typer.Option("--shared", help="Other work shares the machine: leave times out of the records.")
 ]
+
+
+@app.callback()
+def main(version: VersionOption = False) -> None:
+    """Ensembles with the parameters and the training step of one network, and the paper's laboratory."""
 
 
 @app.command("list")
@@ -77,7 +99,7 @@ def list_(results: ResultsOption = Path("results")) -> None:
         table.add_row(experiment.id, experiment.item, *(_count(experiment, scale, store) for scale in SCALES))
     console.print(table)
     console.print(
-        f"\nRuns recorded in {results}, of all. Start with: batchensemble run all --scale smoke",
+        f"\nRecorded / all runs, from the folder {results}. Start with: batchensemble run all --scale smoke",
         style="dim",
         markup=False,
     )
@@ -98,7 +120,10 @@ def run(
     wait: WaitOption = False,
     shared: SharedOption = False,
 ) -> None:
-    """Run experiments: what is recorded is not run again, what was interrupted goes on."""
+    """Run experiments: what is recorded is not run again, what was interrupted goes on.
+
+    For example: batchensemble run bandits --scale small --data DATA
+    """
     asked = _experiments(ids, scale)
     experiments = asked if until_perplexity is None else _until(asked, until_perplexity)
     chosen = _seeds(seeds)
@@ -163,8 +188,8 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
 def translate(
     model: Annotated[str, typer.Argument(help="A translator's folder, or the name of its weights in a record.")],
     uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add the members' disagreement.")] = False,
-    beams: Annotated[int, typer.Option(help="Beams that are kept in the search.")] = 4,
-    alpha: Annotated[float, typer.Option(help="Of the length penalty.")] = 0.6,
+    beams: Annotated[int, typer.Option(help="Beams of the search.")] = 4,
+    alpha: Annotated[float, typer.Option(help="Exponent of the length penalty.")] = 0.6,
     device: DeviceOption = "auto",
     work: WorkOption = Path("runs"),
 ) -> None:
@@ -180,23 +205,25 @@ def translate(
 @app.command()
 def bench(
     network: Annotated[str | None, typer.Option(help="resnet32x4, resnet14 or mlp.", show_default="resnet32x4")] = None,
-    members: Annotated[int | None, typer.Option(help="Of every ensemble.", show_default="4")] = None,
-    inputs: Annotated[str | None, typer.Option(help="Of inference.", show_default="8,128,512")] = None,
-    rows: Annotated[str | None, typer.Option(help="Of a training step.", show_default="128,512,1024")] = None,
+    members: Annotated[int | None, typer.Option(help="Members of every ensemble.", show_default="4")] = None,
+    inputs: Annotated[str | None, typer.Option(help="Batch sizes of inference.", show_default="8,128,512")] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="Batch sizes of a training step.", show_default="128,512,1024")
+    ] = None,
     layers: Annotated[
         str | None, typer.Option(help="Linear layers alone: MEMBERSxROWSxWIDTH, or '' for none.", show_default="three")
     ] = None,
-    repeats: Annotated[int | None, typer.Option(help="The median of so many counts.", show_default="30")] = None,
+    repeats: Annotated[int | None, typer.Option(help="Every time is the median of so many.", show_default="30")] = None,
     compiled: Annotated[
-        bool | None, typer.Option("--compile/--no-compile", help="torch.compile.", show_default="on a GPU")
+        bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.", show_default="on a GPU")
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only cases whose names hold this.")] = None,
-    way: Annotated[list[str] | None, typer.Option(help="Only this way to have an ensemble, as BatchEnsemble.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only cases whose names contain this.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help="Only this kind of ensemble, as BatchEnsemble.")] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(help="'training step, 128 rows=1.10', 'memory of ...': fail when it is exceeded."),
+        typer.Option(help="Fail above this ratio, as 'training step, 128 rows=1.10' or 'memory of ...=1.5'."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes where no others are given.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to see that it runs.")] = False,
     out: Annotated[Path, typer.Option("--out", help="File of the record.")] = Path("speed.json"),
     device: DeviceOption = "auto",
 ) -> None:

@@ -25,7 +25,7 @@ def compile_arguments(
 ) -> dict[str, Any]:
     """The keyword arguments of `torch.compile` for a network with members.
 
-    Example:
+    Examples:
         >>> compile_arguments(dynamic=False)
         {'dynamic': False, 'options': {'realize_reads_threshold': 6}}
         >>> compile_arguments(backend="eager")

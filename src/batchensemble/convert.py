@@ -45,7 +45,7 @@ def convert(
         include: which layers: glob patterns on module names (a container's name selects what is in it), or a
             predicate `(name, module) -> bool`. By default every layer with a rank-one form, except embeddings and
             tied weights, which are converted only when named.
-        exclude: which layers not; likewise.
+        exclude: layers to leave plain, in the same form as `include`.
         init: how fast weights start: "sign" (random signs, the paper's), "normal" (N(1, 0.5)), "ones" (every member
             is `net`), "first" (r drawn from N(1, 0.5) in the first converted layer, ones elsewhere). A number in
             brackets changes the chance of +1 or the spread: "sign(0.9)", "normal(0.1)".
@@ -59,9 +59,9 @@ def convert(
         batch_dim: the axis that holds the rows, counted from the first.
         shared_inputs: names of arguments that carry no rows (a causal mask).
         copy: leave `net` untouched; `False` converts it in place.
-        generator: where random fast weights come from.
+        generator: source of random fast weights.
 
-    Example:
+    Examples:
         >>> net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
         >>> model = convert(net, members=4).eval()
         >>> x = torch.randn(5, 4)
@@ -99,8 +99,11 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
     Args:
         path: a file by `Ensemble.save`.
         net: the plain network: its class and sizes count, not its weights.
-        combine: needed where the ensemble was saved with a callable, which no file can hold.
+        combine: by default what the file says; needed where the ensemble was saved with a callable, which no file
+            can hold.
     """
+    if any(tensor.is_meta for tensor in [*net.parameters(), *net.buffers()]):
+        raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")
     tensors, header = files.read(path, "ensemble")
     settings = header["settings"] | {"shared_inputs": tuple(header["settings"]["shared_inputs"])}
     if isinstance(settings["combine"], dict) and combine is _STORED:

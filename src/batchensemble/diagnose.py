@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.nn.convert import member_modules
 from batchensemble.prediction import Prediction
 
@@ -27,21 +28,21 @@ class Diagnosis:
     """How far the members of an ensemble are apart; printed in plain words.
 
     Attributes:
-        members: how many.
-        rows: how many rows were looked at.
+        members: number of members.
+        rows: number of labelled rows.
         similarity: for every converted layer, the mean cosine between members' r, and between their s.
         disagreement: share of pairs of members that answer differently.
         disagreement_over_error: that, divided by the members' mean error.
         pairwise_kl: mean divergence between two members' answers, in nats.
         mutual_information: what members contradict each other about, in nats.
         entropy: the ensemble's whole uncertainty, in nats.
-        member_accuracy: of every member.
-        accuracy: of the ensemble.
+        member_accuracy: accuracy of every member.
+        accuracy: accuracy of the ensemble.
         member_nll: the members' mean negative log-likelihood.
-        nll: the ensemble's.
+        nll: the ensemble's negative log-likelihood.
         gain_error: standard error of `gain` over the rows.
-        nll_gain: by how much the ensemble's is below that of its best member.
-        nll_gain_error: its standard error over the rows.
+        nll_gain: negative log-likelihood of the best member minus that of the ensemble.
+        nll_gain_error: standard error of `nll_gain` over the rows.
         collapsed: whether the members behave like one network.
     """
 
@@ -80,13 +81,15 @@ class Diagnosis:
         if self.collapsed:
             return (
                 "Collapsed: the members give the same answers, so this ensemble behaves like one network. "
-                "Start r and s further apart (init='sign' or 'normal'), and keep weight decay off them."
+                "Start r and s further apart (init='normal(0.3)' for a pre-trained network, 'sign' or 'normal' from "
+                "scratch), train on split rows, and keep weight decay off r and s."
             )
         gains = {"accuracy": (self.gain, self.gain_error), "likelihood": (self.nll_gain, self.nll_gain_error)}
         found = [name for name, (gain, error) in gains.items() if gain > SURE * error]
+        differ = f"The members {'differ' if self.disagreement else 'give different probabilities, the same labels'}"
         if not found:
-            return "The members differ, but averaging them gains nothing beyond the noise of these rows."
-        return f"An ensemble: the members differ, and averaging them gains {' and '.join(found)}."
+            return f"{differ}, but averaging them gains nothing beyond the noise of these rows."
+        return f"An ensemble: {differ[0].lower()}{differ[1:]}, and averaging them gains {' and '.join(found)}."
 
     def __str__(self) -> str:
         mean = sum(self.member_accuracy) / self.members
@@ -113,10 +116,11 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
 
     Args:
         model: an ensemble of classifiers (`combine` "softmax" or "vote").
-        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict; or a dict with `labels` in it.
+        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, the labels one for each answer; or
+            a dict with `labels` in it, compared as the network's own loss does: a causal language model's are shifted.
             Labels of -100 are left out. Inputs are moved to where the model is.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> same = be.convert(torch.nn.Linear(4, 3), members=2, init="ones")
         >>> be.diagnose(same, [(torch.randn(8, 4), torch.arange(8) % 3)]).collapsed
@@ -167,22 +171,49 @@ def _standard_error(differences: Tensor) -> float:
 
 def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     """Members' probabilities `(members, rows, classes)` and labels `(rows,)`; positions count as rows."""
-    found, wanted = [], []
+    found: list[Tensor] = []
+    wanted: list[Tensor] = []
+    shifts = False
     for batch in loader:
         args, kwargs, labels = _inputs_and_labels(batch)
         args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
+        if not found and isinstance(batch, Mapping):
+            shifts = _own_loss_shifts(model, kwargs, labels)
+        labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
-        answers, flat = probs.movedim(axis, -1).flatten(1, -2), labels.reshape(-1).cpu()
-        if len(flat) != answers.shape[1]:
+        answers, aligned = probs.movedim(axis, -1), _rows_first(model, labels.cpu(), probs.ndim - 1)
+        if aligned.shape != answers.shape[1:-1]:
             raise ValueError(
                 f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}"
             )
-        found.append(answers[:, flat != IGNORED])
-        wanted.append(flat[flat != IGNORED])
+        found.append(answers[:, aligned != IGNORED])
+        wanted.append(aligned[aligned != IGNORED])
     if not found:
         raise ValueError("the loader gave no batch to diagnose")
     return torch.cat(found, 1), torch.cat(wanted)
+
+
+def _rows_first(model: Ensemble, labels: Tensor, ndim: int) -> Tensor:
+    """Labels in the order of a prediction, whose rows come first; of an output's `ndim` axes they lack the classes."""
+    rows = model.settings.batch_dim
+    rows -= model.settings.class_dim % ndim < rows
+    return labels.movedim(rows, 0) if labels.ndim > rows else labels
+
+
+@torch.no_grad()
+def _own_loss_shifts(model: Ensemble, inputs: Mapping[str, Any], labels: Tensor) -> bool:
+    """Whether the network's own loss compares position t with label t + 1, as causal language models' losses do.
+
+    Then nothing answers a label at the first position, and the loss of such labels alone is none.
+    """
+    if "labels" not in model.edge.names or labels.ndim != 2 or not labels.numel():
+        return False
+    first = torch.full_like(labels, IGNORED, device=model.device)
+    first[:, 0] = labels.amax().clamp_min(0)
+    with evaluating(model):
+        output = model(**inputs, labels=first, member=0)
+    return isinstance(output, Mapping) and "loss" in output and not output["loss"] > 0
 
 
 def _inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:

@@ -75,7 +75,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> target = Path(tempfile.mkdtemp()) / "note.txt"
         >>> with written_whole(target) as beside:
@@ -106,7 +106,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 def check_folder(path: Path) -> None:
     """Refuses a path that a user gave where its folder is not there: a mistyped one is not made.
 
-    Example:
+    Examples:
         >>> check_folder(Path("/nowhere/model.onnx"))
         Traceback (most recent call last):
         FileNotFoundError: there is no folder /nowhere to write model.onnx into
@@ -133,7 +133,7 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
     Raises:
         Busy: another process holds it, and `wait` is false.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "weights"
         >>> with locked(path), locked(path):
@@ -217,7 +217,7 @@ def _sweep(path: Path) -> None:
 def _disk_error(error: Exception, beside: Path) -> int | None:
     """The number of what the disk answered, also where a library has put it into an error of its own.
 
-    Example:
+    Examples:
         >>> _disk_error(RuntimeError("I/O error: No space left on device (os error 28)"), Path("a")) == errno.ENOSPC
         True
         >>> _disk_error(FileNotFoundError(errno.ENOENT, "not there", "another file"), Path("a")) is None

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.axis import Edge, Field, with_member
+from batchensemble.axis import Carriers, Edge, Field, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.convert import Conversion, member_modules, restore_
@@ -81,13 +81,14 @@ class Ensemble(nn.Module):
         self.edge = Edge.of(signature, self.settings.batch_dim, self.settings.shared_inputs)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            return self._answer(*args, **kwargs)
+            return type(self).forward(self, *args, **kwargs)
 
+        forward.__doc__ = type(self).forward.__doc__
         forward.__signature__ = with_member(signature)  # type: ignore[attr-defined]
         self.__dict__["forward"] = forward
 
     def __getstate__(self) -> dict[str, Any]:
-        bound = ("forward", "members", "_compiled_call_impl")
+        bound = ("forward", "_side_by_side", "_compiled_call_impl")
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -106,8 +107,27 @@ class Ensemble(nn.Module):
 
     # ---- answering -----------------------------------------------------------------------------------------------
 
-    def _answer(self, *args: Any, member: Any = None, **kwargs: Any) -> Any:
-        """The forward pass: dealt rows in training, all members combined in evaluation, or the members named."""
+    def forward(self, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
+        """Answer a batch: rows dealt over the members in training, all members combined in evaluation.
+
+        Args:
+            *args: the network's inputs, `(N, ...)` on axis `batch_dim`.
+            member: who answers instead, in either mode: one member for all rows, or ids `(N,)`, one for each.
+            **kwargs: the network's keyword inputs.
+
+        Returns:
+            What the network returns, its answer `(N, ...)`. Combined, that is log-probabilities `(N, ..., classes)` for
+            "softmax"; other tensors of a structured output then come as `(members, N, ...)`.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> model, x = be.convert(nn.Linear(4, 3), members=2), torch.randn(5, 4)
+            >>> model(x).shape, model.eval()(x).exp().sum(-1).allclose(torch.ones(5))
+            (torch.Size([5, 3]), True)
+            >>> one, mixed = model(x, member=1), model(x, member=torch.tensor([0, 1, 1, 0, 1]))
+            >>> torch.allclose(mixed[1], one[1])
+            True
+        """
         if member is None and self.settings.combine is None:
             raise ValueError(
                 "combine=None: these members have nothing in common; name one, or one per row, with member="
@@ -120,6 +140,10 @@ class Ensemble(nn.Module):
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
         """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable."""
+        return self._side_by_side(self.edge.carriers(args, kwargs), args, kwargs)
+
+    def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Any:
+        """`members`, told which inputs carry rows."""
         if "member" in kwargs:
             raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
         rows, _ = self.edge.rows(args, kwargs)
@@ -127,9 +151,8 @@ class Ensemble(nn.Module):
         # A single row would broadcast over a torn residual unseen, so behind a late fan-out it travels as two.
         sent = 2 if late and rows == 1 else rows
         if sent != rows:
-            args, kwargs = self.edge.repeat(2, rows, args, kwargs)
-        if not late:
-            args, kwargs = self.edge.repeat(len(self), rows, args, kwargs)
+            args, kwargs = self.edge.repeat(2, carriers, args, kwargs)
+        args, kwargs = self.edge.repeat(len(self), carriers, args, kwargs, late)
         route = self._route(sent if late else sent * len(self), None, copies=len(self) if late else 1)
         output = self._travel(route, args, kwargs)
         if not self.edge.has_rows(Field.find(output, self.settings.output).get(output), sent * len(self)):
@@ -148,8 +171,9 @@ class Ensemble(nn.Module):
         size = max(1, rows) if batch_size is None else batch_size
         if size < 1:
             raise ValueError(f"batch_size must be positive, got {batch_size}")
+        carriers, starts = self.edge.carriers(args, kwargs), range(0, max(1, rows), size)
         with evaluating(self), torch.no_grad():
-            outputs = [self._piece(rows, start, size, args, kwargs) for start in range(0, max(1, rows), size)]
+            outputs = [self._piece(carriers, start, min(size, rows - start), args, kwargs) for start in starts]
         return Prediction(torch.cat(outputs, 1), self.settings.combine, self.class_axis(outputs[0].ndim - 1))
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -158,15 +182,17 @@ class Ensemble(nn.Module):
         `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
         """
         super().compile(*args, **compile_arguments(**kwargs))  # anew below: torch takes some options out of them
-        self.__dict__["members"] = torch.compile(type(self).members.__get__(self), *args, **compile_arguments(**kwargs))
+        whole = type(self)._side_by_side.__get__(self)
+        self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
 
-    def _piece(self, rows: int, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
+    def _piece(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
         """Members' answers `(members, n, ...)` for some of the rows."""
-        axis, size = self.settings.batch_dim, min(size, rows - start)
-        some, named = self.edge.map_rows(lambda tensor: tensor.narrow(axis, start, size), rows, args, kwargs)
-        output = self.members(*some, **named)
+        axis = self.settings.batch_dim
+        some, named = self.edge.map_rows(lambda _, tensor: tensor.narrow(axis, start, size), carriers, args, kwargs)
+        output = self._side_by_side(carriers, some, named)
         answers = Field.find(output, self.settings.output).get(output).movedim(axis + 1, 1)
-        return answers.clone() if "members" in self.__dict__ else answers  # a CUDA graph writes over its last answers
+        is_compiled = "_side_by_side" in self.__dict__
+        return answers.clone() if is_compiled else answers  # a CUDA graph writes over its last answers
 
     def _combined(self, output: Any) -> Any:
         """One answer from all members in the combined field; the others keep their member axis."""
@@ -213,11 +239,22 @@ class Ensemble(nn.Module):
         except (RuntimeError, ValueError) as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
-            raise RuntimeError(f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}") from error
+            reason = f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}"
+            raise RuntimeError(reason + self._about_labels(kwargs)) from error
         route = current()
         if route is not None and route.fan_out is not None:
             raise RuntimeError(f"the network never called fan_out={self.settings.fan_out!r}")
         return output
+
+    @staticmethod
+    def _about_labels(kwargs: Any) -> str:
+        route = current()
+        if route is None or route.copies == 1 or kwargs.get("labels") is None:
+            return ""
+        return (
+            ". In evaluation `labels` come once for every member, for a loss behind the cut: where the network reads "
+            "them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
+        )
 
     # ---- members come and go -------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ REGRESSED = ("answer", "std", "member_outputs")
 class Served(nn.Module):
     """What is exported: tensors in, a tuple of tensors out, in the order of `names`.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> served = Served(be.convert(nn.Linear(4, 3), members=2))
         >>> [tuple(output.shape) for output in served(torch.randn(5, 4))]
@@ -58,7 +58,7 @@ def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedPro
         model: the ensemble.
         *inputs: example inputs, at least two rows.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> program = export_program(be.convert(nn.Linear(4, 3), members=2), torch.randn(2, 4))
         >>> program.module()(torch.randn(7, 4))[0].shape

@@ -29,7 +29,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
 
     Raises:
         FileNotFoundError: there is no folder to write into.
-        ValueError: a tensor holds NaN.
+        ValueError: a tensor holds NaN, or is complex128.
         OSError: the disk is full or cannot be written to.
     """
     path = Path(path)
@@ -37,12 +37,26 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
+        if tensor.dtype == torch.complex128:
+            raise ValueError(f"{name} is complex128, and safetensors has complex64 only: nothing was written to {path}")
     metadata = {_KEY: json.dumps({"format": FORMAT, "kind": kind, **header})}
     with written_whole(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read
-        save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, beside, metadata)
+        save_file(_apart(tensors), beside, metadata)
         beside.chmod(mode)
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, none of them a view of another, which safetensors refuses."""
+    memory: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        place = plain.untyped_storage().data_ptr()
+        apart[name] = plain.clone() if place in memory else plain
+        memory.add(place)
+    return apart
 
 
 def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -93,6 +107,11 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
     seen: set[int] = set()
     state = {}
     for name, tensor in net.state_dict(keep_vars=True).items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(
+                f"{name} (from get_extra_state) is a {type(tensor).__name__}, and a safetensors file holds tensors "
+                "only: torch.save(model.state_dict(), path) keeps both"
+            )
         if id(tensor) not in seen:
             seen.add(id(tensor))
             state[name] = tensor.detach()
@@ -102,7 +121,7 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
 def fingerprints(net: nn.Module) -> dict[str, str]:
     """A hash, layer by layer, of everything members share: weights, plain layers, norm statistics.
 
-    Example:
+    Examples:
         >>> list(fingerprints(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
         ['0']
     """
@@ -129,7 +148,7 @@ def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
 def raw_bytes(tensor: Tensor) -> bytes:
     """The numbers as they lie in memory, also of types that NumPy does not have.
 
-    Example:
+    Examples:
         >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()
         '803f803f'
     """

@@ -21,11 +21,11 @@ from batchensemble.nn.route import Route, current, travel
 
 
 def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
-    r"""Sequences from an ensemble of language models: greedy, sampled or by beam search, with the key-value cache.
+    """Sequences from an ensemble of language models: greedy, sampled or by beam search, with the key-value cache.
 
     At every step each member sees the same words so far, and the next one is chosen by the log of the members' mean
-    probability, :math:`\log \frac1M \sum_i p_i(y_t \mid y_{<t}, x)` (or by whatever else `combine` says). So scores
-    are log-probabilities where a plain network's would be logits. Without gradients, in evaluation mode.
+    probability, `log mean_i p_i(y_t | y_<t, x)` (or by whatever else `combine` says). So scores are log-probabilities
+    where a plain network's would be logits. Without gradients, in evaluation mode.
 
     Args:
         model: an ensemble of one of Transformers' networks that generate, decoder-only or encoder-decoder.
@@ -40,7 +40,7 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
         TypeError: the network does not generate.
         IndexError: a member that is not there.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> from transformers import GPT2Config, GPT2LMHeadModel
         >>> config = GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=2, eos_token_id=0, pad_token_id=0)
@@ -131,7 +131,7 @@ class _InStep:
 def _folded(beams: Tensor, copies: int) -> Tensor:
     """Places `(rows,)` of one copy to places `(copies * rows,)` of all of them.
 
-    Example:
+    Examples:
         >>> _folded(torch.tensor([1, 0]), copies=2)
         tensor([1, 0, 3, 2])
     """
@@ -159,7 +159,7 @@ class _Encoder:
         late = model.settings.fan_out is not None
         together = self._owner is None and not late
         copies = len(model) if together else 1
-        _, inputs = edge.repeat(copies, rows, (), inputs)
+        _, inputs = edge.repeat(copies, edge.carriers((), inputs), (), inputs)
         route = Route(len(model), rows * copies, self._owner, 0, model.settings.fan_out)
         return travel(route, self._run, inputs)
 

@@ -26,17 +26,18 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Slow weights, fast weights, and norms with biases, for any optimiser; every parameter once.
 
-    Decay pulls r and s towards zero and so kills members: it is off for them by default. Norms and biases are not
-    decayed.
+    Decay pulls r and s, and with them the members, towards zero: it is off for them by default. Norms and biases are
+    not decayed.
 
     Args:
         model: an ensemble, or any network.
         lr: learning rate.
-        weight_decay: of the slow weights.
-        fast_lr_scale: `lr` times this for r and s (0.5 is the authors' released choice on CIFAR).
-        fast_weight_decay: of r and s.
+        weight_decay: weight decay of the slow weights, `W`.
+        fast_lr_scale: `lr` times this is the learning rate of the fast weights, r and s (0.5 is the authors' released
+            choice on CIFAR).
+        fast_weight_decay: weight decay of r and s.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> model = be.convert(nn.Linear(4, 3), members=2)
         >>> [group["name"] for group in parameter_groups(model, lr=0.1, weight_decay=1e-4)]
@@ -72,7 +73,7 @@ def freeze_shared_(model: nn.Module) -> None:
     Args:
         model: an ensemble, changed in place. Make its optimiser afterwards.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> model = be.convert(nn.Linear(4, 2), members=2)
         >>> freeze_shared_(model)
@@ -95,7 +96,7 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
         *targets: what else the loss takes, the same for every member.
         **options: its keyword arguments.
 
-    Example:
+    Examples:
         >>> mean_loss(torch.nn.functional.mse_loss, torch.tensor([[0.0], [2.0]]), torch.tensor([1.0]))
         tensor(1.)
     """
@@ -105,7 +106,7 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
 def mean_weight_penalty(model: nn.Module) -> Tensor:
     """`sum_layers ||W o mean_i(s_i r_i^T)||^2`, the paper's other regulariser; no member's weight is made.
 
-    Example:
+    Examples:
         >>> import batchensemble as be
         >>> model = be.convert(nn.Linear(4, 3), members=2, init="ones")
         >>> bool(mean_weight_penalty(model) == model.net.weight.square().sum())

@@ -22,7 +22,7 @@ CLASSIFYING: tuple[Rule, ...] = ("softmax", "sigmoid", "vote")
 def check_combine(combine: Combine) -> None:
     """Refuses what is not a way to combine members.
 
-    Example:
+    Examples:
         >>> check_combine("median")
         Traceback (most recent call last):
         ...
@@ -54,7 +54,7 @@ def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> T
     Returns:
         `(N, ...)`.
 
-    Example:
+    Examples:
         >>> outputs = torch.tensor([[[0.8, 0.2]], [[0.4, 0.6]]]).log()
         >>> combine_outputs(outputs, "softmax").exp()
         tensor([[0.6000, 0.4000]])
@@ -89,7 +89,7 @@ class Prediction:
         combine: how members become one answer, see `combine_outputs`.
         class_dim: axis of the classes in one member's output `(N, ...)`.
 
-    Example:
+    Examples:
         >>> prediction = Prediction(torch.tensor([[[0.8, 0.2]], [[0.4, 0.6]]]).log())
         >>> prediction
         Prediction((2, 1, 2), 'softmax', entropy=0.673, mutual_information=0.0863, disagreement=1)
@@ -114,7 +114,7 @@ class Prediction:
     def cat(cls, parts: Sequence["Prediction"]) -> "Prediction":
         """Joins predictions for several batches, row after row.
 
-        Example:
+        Examples:
             >>> len(Prediction.cat([Prediction(torch.zeros(4, 3, 5)), Prediction(torch.zeros(4, 2, 5))]))
             5
         """
@@ -236,8 +236,8 @@ class Prediction:
         return (scores > 0.5).long() if self._is_binary else scores.argmax(self._axis)
 
     def _entropy(self, probs: Tensor) -> Tensor:
-        terms: Tensor = torch.special.entr(probs)
-        return terms + torch.special.entr(1 - probs) if self._is_binary else terms.sum(self._axis)
+        terms = -torch.xlogy(probs, probs)  # special.entr: torch 2.11 cannot write it as ONNX
+        return terms - torch.xlogy(1 - probs, 1 - probs) if self._is_binary else terms.sum(self._axis)
 
     def _needs(self, name: str, *rules: Rule) -> None:
         if self.combine not in rules:

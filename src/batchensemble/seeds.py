@@ -6,7 +6,7 @@ import numpy as np
 def seed_of(*parts: int | str) -> int:
     """One seed from several numbers and words, e.g. a training's seed and an epoch; near ones give unrelated seeds.
 
-    Example:
+    Examples:
         >>> seed_of(0, 1) == seed_of(0, 1), seed_of(0, 1) == seed_of(1, 0)
         (True, False)
         >>> seed_of(0, "training", 1) == seed_of(0, "decision", 1)

@@ -14,11 +14,11 @@ class Summary:
     """The layers and parameters of an ensemble; printed as a table.
 
     Attributes:
-        members: how many.
+        members: number of members.
         converted: names of the converted layers.
         left: every other layer that has parameters, and why it is plain.
-        parameters: of the whole ensemble.
-        network: of one plain network.
+        parameters: number of parameters of the whole ensemble.
+        network: number of parameters of one plain network.
         preserved: whether every member still is the network that was converted (r = s = 1, the same biases).
     """
 
@@ -57,7 +57,7 @@ class Summary:
 def summary(model: Ensemble) -> Summary:
     """What was converted, what was left and why, and what it costs.
 
-    Example:
+    Examples:
         >>> from torch import nn
         >>> from batchensemble import convert
         >>> print(summary(convert(nn.Sequential(nn.Linear(9, 9), nn.LayerNorm(9)), members=2)))

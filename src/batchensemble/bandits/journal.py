@@ -29,7 +29,7 @@ class Journal:
     Args:
         path: the file; made if it is not there, and held for this process alone.
 
-    Example:
+    Examples:
         >>> import tempfile, torch
         >>> path = Path(tempfile.mkdtemp(), "journal")
         >>> with_event = Journal(path)

@@ -29,7 +29,7 @@ class Training:
         batch: rows of a minibatch, drawn with replacement from the buffer.
         lr: learning rate.
         fast_lr_scale: learning rate of r and s relative to the rest.
-        weight_decay: of the shared weights.
+        weight_decay: weight decay of the shared weights.
         clip: largest norm of a gradient.
     """
 
@@ -52,7 +52,7 @@ class Trainer:
     Args:
         model: what is trained, in place.
         training: how.
-        loss: of predicted and observed rewards.
+        loss: loss between predicted and observed rewards.
     """
 
     def __init__(self, model: Ensemble, training: Training, loss: Loss) -> None:

@@ -45,7 +45,7 @@ class Ledger:
     Args:
         capacity: how many observations are kept to learn from, the latest; all by default.
 
-    Example:
+    Examples:
         >>> ledger = Ledger()
         >>> two = torch.tensor([0, 1])
         >>> ledger.apply({"first": torch.tensor(0), "contexts": torch.ones(2, 3), "arms": two, "members": two})

@@ -30,16 +30,16 @@ class ThompsonSampler:
     Args:
         model_or_net: a network from contexts `(N, ...)` to what every arm gives, `(N, arms)`, which is copied and made
             an ensemble; or an ensemble, which is taken as it is and trained in place.
-        members: of a plain network's ensemble; 8 by default.
+        members: number of members for a plain network; 8 by default.
         training: when and how it learns.
-        loss: of predicted and observed rewards; `F.binary_cross_entropy_with_logits` for clicks.
+        loss: loss between predicted and observed rewards; `F.binary_cross_entropy_with_logits` for clicks.
         first_pulls: pulls of every arm, in turn, before the network is asked.
-        buffer: how many observations it learns from, the latest; all by default.
+        buffer: number of latest observations to learn from; all by default.
         folder: keeps everything there, so that a process killed at any moment loses nothing it had returned; what is
             there already is read. Without one, `save` does it.
-        seed: of members' vectors, decisions and minibatches.
+        seed: seed for members' vectors, decisions and minibatches.
 
-    Example:
+    Examples:
         >>> net = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2))
         >>> sampler = ThompsonSampler(net, members=4)
         >>> made = sampler.act(torch.randn(5, 3))
@@ -116,8 +116,8 @@ class ThompsonSampler:
         """Rewards of decisions, in any order, at any later time; trains when enough have come.
 
         Args:
-            ids: of decisions that await their reward.
-            rewards: one each.
+            ids: ids of decisions that await their reward.
+            rewards: one reward for each id.
 
         Raises:
             ValueError: an id that no decision awaits, a reward that is not finite, other numbers of both; nothing was
@@ -289,7 +289,7 @@ class ThompsonSampler:
             path: its file.
             model_or_net: a network or ensemble as the sampler was made of: its class and sizes count, not its weights.
             training: when and how it learns from now on.
-            loss: of predicted and observed rewards.
+            loss: loss between predicted and observed rewards.
         """
         tensors, header = files.read(path, "sampler")
         members = None if isinstance(model_or_net, Ensemble) else header["members"]

@@ -29,7 +29,7 @@ class Provenance:
         started: UTC, ISO 8601.
         seconds: how long the run took.
 
-    Example:
+    Examples:
         >>> Provenance.now("a laptop").hardware
         'a laptop'
     """

@@ -29,7 +29,7 @@ class Run:
         scale: `smoke`, `small`, `short` or `paper`; part of the identity, so that no small run passes for the paper's.
         seed: of every random choice in it.
 
-    Example:
+    Examples:
         >>> run = Run("classification", {"data": "digits", "width": (1, 2)}, "smoke", seed=0)
         >>> run.settings["width"], len(run.key)
         ([1, 2], 12)
@@ -83,7 +83,7 @@ class Record:
     def untimed(self) -> "Record":
         """Without its times, which say nothing where other work shared the machine.
 
-        Example:
+        Examples:
             >>> metrics = {"accuracy": 0.5, "training_seconds": 60.0, "tokens_per_second": 9.0}
             >>> Record(Run("translation", {}, "smoke"), metrics, Provenance.now()).untimed().metrics
             {'accuracy': 0.5}
@@ -113,7 +113,7 @@ class Published:
 def plain(value: Any) -> Any:
     """A value as JSON gives it back: mappings, lists, strings, numbers; NaN and infinities become `None`.
 
-    Example:
+    Examples:
         >>> plain({"a": (1, 0.5), "b": float("nan")})
         {'a': [1, 0.5], 'b': None}
     """
@@ -135,7 +135,7 @@ def plain(value: Any) -> Any:
 def content_key(content: Any) -> str:
     """Twelve hexadecimal digits that name a content, whatever the order of its keys.
 
-    Example:
+    Examples:
         >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
         True
     """

@@ -24,7 +24,7 @@ class CorruptRecord(ValueError):
 class Store:
     """A folder of records: one JSON file each, named by its run, and an `.npz` beside it for its arrays.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> store = Store(Path(tempfile.mkdtemp()))
         >>> run = Run("counting", {"to": 3}, "smoke")

@@ -121,7 +121,7 @@ class Pool(Dataset[Any]):
 def batches(pool: Pool, size: int, seed: int, workers: int = 0) -> Iterator[Batch]:
     """One epoch in an order that follows from the seed; a rest smaller than a batch waits for another epoch.
 
-    Example:
+    Examples:
         >>> pool = Pool((Part.of("a", (torch.zeros(5, 3), torch.tensor([0, 1, 0, 1, 1]))),))
         >>> [batch.x.shape for batch in batches(pool, size=2, seed=0)]
         [torch.Size([2, 3]), torch.Size([2, 3])]

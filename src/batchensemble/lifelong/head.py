@@ -21,7 +21,7 @@ class Lateral(nn.Module):
         features: width of one task's features.
         width: of the narrow layer between `down` and `up`.
 
-    Example:
+    Examples:
         >>> lateral = Lateral(("birds", "cars"), features=8)
         >>> lateral([torch.ones(3, 8), torch.ones(3, 8)]).detach().abs().sum()
         tensor(0.)

@@ -40,7 +40,7 @@ class Learner(nn.Module):
 
     Args:
         backbone: a network that gives features; left untouched.
-        head: how many features it gives (a head is then `nn.Linear(features, classes)`), or a function from the
+        head: number of features it gives (a head is then `nn.Linear(features, classes)`), or a function from the
             number of classes to a head.
         rank: components of a task's fast matrix; 1 is the paper's.
         norm: `statistics`: scales and shifts are shared and frozen after the first task, and every task has running
@@ -48,15 +48,15 @@ class Learner(nn.Module):
         init: how r and s begin, as in `batchensemble.convert`.
         start: later tasks begin as the `first` task, as the most `similar` one, or as `init` says: the paper's way,
             which scrambles what the first task learned and is harder to recover from.
-        laterals: how many earlier tasks (the most similar ones) a new task also looks at.
+        laterals: number of earlier tasks, the most similar ones, whose features a new task also uses.
         pretrained: the shared weights are good as they are: no task trains them. Goes with `init="ones"`.
-        include: which layers have fast weights, as in `batchensemble.convert`.
-        exclude: which layers have none.
+        include: layers that get fast weights, as in `batchensemble.convert`.
+        exclude: layers to leave plain, in the same form.
         training: how tasks are trained, unless `learn` is told otherwise.
         folder: keeps what is learned and what is being learned; what is there already is read.
-        seed: of heads, r and s.
+        seed: seed for heads, r and s.
 
-    Example:
+    Examples:
         >>> _ = torch.manual_seed(0)
         >>> backbone = nn.Sequential(nn.Linear(4, 64), nn.ReLU())
         >>> learner = Learner(backbone, head=64, training=Training(epochs=10, batch_size=16))
@@ -131,9 +131,9 @@ class Learner(nn.Module):
 
         Args:
             data: inputs `(N, ...)` and labels `(N,)`, or a map-style dataset of (input, label).
-            name: by default the number of tasks learned before.
-            classes: how many; counted where labels are a tensor.
-            training: how; by default as the learner was told.
+            name: name of the task; by default the number of tasks learned before.
+            classes: number of classes; counted where labels are a tensor.
+            training: how to train; by default as the learner was told.
             progress: show a bar, or call this after every epoch.
 
         Returns:
@@ -157,7 +157,7 @@ class Learner(nn.Module):
 
         Args:
             tasks: data by name.
-            classes: how many, by name.
+            classes: numbers of classes by name.
             training: see `learn`.
             progress: see `learn`.
         """

@@ -35,7 +35,7 @@ def _shown() -> Iterator[Progress]:
 def line(epoch: Epoch) -> str:
     """An epoch in words.
 
-    Example:
+    Examples:
         >>> line(Epoch(("birds",), 3, 10, loss=0.51, accuracy=0.75, seconds=1.2))
         'birds: epoch 3/10, loss 0.510, accuracy 75.0%'
     """

@@ -42,7 +42,7 @@ def class_mean_accuracy(features: Tensor, labels: Tensor) -> float:
         features: `(N, ...)`.
         labels: `(N,)`.
 
-    Example:
+    Examples:
         >>> class_mean_accuracy(torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]]), torch.tensor([0, 0, 1, 1]))
         1.0
     """

@@ -16,7 +16,7 @@ class StalledTask(UserWarning):
 def skill(accuracy: float, parts: Sequence[Part]) -> float:
     """Accuracy above chance: 0 is guessing, 1 is perfect.
 
-    Example:
+    Examples:
         >>> import torch
         >>> skill(0.75, [Part.of("coins", (torch.zeros(2, 1), torch.tensor([0, 1])))])
         0.5

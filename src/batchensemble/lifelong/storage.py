@@ -25,7 +25,7 @@ LONGEST = 128  # bytes of a task's name: it becomes part of a file's
 def checked_name(name: str | int) -> str:
     """A task's name, fit for a file's.
 
-    Example:
+    Examples:
         >>> checked_name("birds"), checked_name(7)
         ('birds', '7')
     """
@@ -43,7 +43,7 @@ def check_new(name: str, known: Iterable[str], instead: str) -> None:
         known: names of the others.
         instead: what to do where it is taken.
 
-    Example:
+    Examples:
         >>> check_new("Birds", ["cats", "birds"], "choose another name")
         Traceback (most recent call last):
         ValueError: task 'Birds' would share a file with task 'birds' on disks that ignore case: choose another name

@@ -30,7 +30,7 @@ def nesterov(groups: Groups) -> torch.optim.Optimizer:
 def cosine(done: float) -> float:
     """Half a cosine from one to zero, for the share of the training that is done.
 
-    Example:
+    Examples:
         >>> [round(cosine(share), 2) for share in (0, 0.5, 1)]
         [1.0, 0.5, 0.0]
     """
@@ -45,9 +45,9 @@ class Training:
         epochs: passes over the task's rows; zero makes a task without training it.
         batch_size: rows of a step.
         lr: learning rate.
-        weight_decay: of the shared weights and of heads; vectors, biases and norms do not decay.
+        weight_decay: weight decay of shared weights and heads; vectors, biases and norms do not decay.
         fast_lr_scale: learning rate of r and s relative to `lr`.
-        seed: of the order of rows and of whatever is drawn in training.
+        seed: seed for the order of rows and everything else drawn in training.
         workers: processes that read a dataset.
         autocast: a dtype to multiply in, such as `torch.bfloat16`.
         augment: changes a batch of inputs on its device, e.g. crops; draws from torch's default generator.

@@ -47,11 +47,11 @@ def reliability(
     Args:
         probs: `(rows, classes)`.
         labels: `(rows,)`.
-        bins: how many.
+        bins: number of bins.
         binning: `"width"`: bins of equal width; `"mass"`: bins of equally many rows, except that rows of
             equal confidence stay together, so that the order of the rows never matters.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]])
         >>> diagram = reliability(probs, torch.tensor([0, 0, 1]), bins=4)
         >>> diagram.count.tolist(), diagram.accuracy.tolist()
@@ -82,7 +82,7 @@ def ece(probs: Tensor, labels: Tensor, bins: int = BINS) -> float:
     Shape:
         probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> round(ece(torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1])), 4)
         0.45
     """
@@ -95,7 +95,7 @@ def adaptive_ece(probs: Tensor, labels: Tensor, bins: int = BINS) -> float:
     Shape:
         probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> round(adaptive_ece(torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1]), bins=1), 4)
         0.35
     """
@@ -111,7 +111,7 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
     Shape:
         log_probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> log_probs = torch.tensor([[0.99, 0.01]] * 4).log()  # says 99 %, is right 75 % of the time
         >>> temperature = fit_temperature(log_probs, torch.tensor([0, 0, 0, 1]))
         >>> (log_probs[0] / temperature).softmax(-1)
@@ -142,7 +142,7 @@ def temperature_scaled_nll(log_probs: Tensor, labels: Tensor, generator: torch.G
     Shape:
         log_probs `(rows, classes)`, labels `(rows,)`, at least two rows.
 
-    Example:
+    Examples:
         >>> confident = torch.tensor([[0.99, 0.01]] * 40).log()
         >>> labels = torch.tensor([0, 0, 0, 1] * 10)
         >>> round(nll_from_log_probs(confident, labels), 2)

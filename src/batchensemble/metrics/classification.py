@@ -12,7 +12,7 @@ def accuracy(probs: Tensor, labels: Tensor) -> float:
     Shape:
         probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> accuracy(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
         0.5
     """
@@ -29,7 +29,7 @@ def nll(probs: Tensor, labels: Tensor) -> float:
     Shape:
         probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> round(nll(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 1])), 4)
         0.4904
     """
@@ -43,7 +43,7 @@ def nll_from_log_probs(log_probs: Tensor, labels: Tensor) -> float:
     Shape:
         log_probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> round(nll_from_log_probs(torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log(), torch.tensor([0, 1])), 4)
         0.4904
     """
@@ -59,7 +59,7 @@ def brier(probs: Tensor, labels: Tensor) -> float:
     Shape:
         probs `(rows, classes)`, labels `(rows,)`.
 
-    Example:
+    Examples:
         >>> brier(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([0, 1]))
         0.25
     """

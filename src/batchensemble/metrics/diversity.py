@@ -16,7 +16,7 @@ MEMBER_AXES = ("members", "rows", "classes")
 def member_accuracy(member_probs: Tensor, labels: Tensor) -> Tensor:
     """Accuracy of every member `(members,)`.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
         >>> member_accuracy(probs, torch.tensor([0, 1])).tolist()
         [1.0, 0.5]
@@ -30,7 +30,7 @@ def disagreement(member_probs: Tensor) -> float:
 
     With `n_c` members for class c it is `1 - sum_c n_c (n_c - 1) / (M (M - 1))`, averaged over rows.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
         >>> disagreement(probs)
         0.5
@@ -50,7 +50,7 @@ def pairwise_kl(member_probs: Tensor) -> float:
 
     Infinite where a member rules out what another holds possible, as the formula says.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.5, 0.5]], [[0.25, 0.75]]])
         >>> round(pairwise_kl(probs), 4)
         0.1373
@@ -71,7 +71,7 @@ def disagreement_over_error(member_probs: Tensor, labels: Tensor) -> float:
 
     Members without error have nothing to disagree about, and it is 0.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
         >>> disagreement_over_error(probs, torch.tensor([0, 1]))
         2.0
@@ -83,7 +83,7 @@ def disagreement_over_error(member_probs: Tensor, labels: Tensor) -> float:
 def pairwise_kl_over_error(member_probs: Tensor, labels: Tensor) -> float:
     """`pairwise_kl` divided by the members' mean error; infinite for members that differ without error.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.5, 0.5]], [[0.25, 0.75]]])
         >>> round(pairwise_kl_over_error(probs, torch.tensor([1])), 4)
         0.2747
@@ -95,7 +95,7 @@ def pairwise_kl_over_error(member_probs: Tensor, labels: Tensor) -> float:
 def base_disagreement(member_probs: Tensor, base: int = 0) -> Tensor:
     """Share of rows on which each member's class differs from the base's `(members,)`; the base has 0.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
         >>> base_disagreement(probs).tolist()
         [0.0, 0.5]
@@ -108,7 +108,7 @@ def base_disagreement(member_probs: Tensor, base: int = 0) -> Tensor:
 def base_kl(member_probs: Tensor, base: int = 0) -> Tensor:
     """`KL(p_base || p_i)` in nats for every member, averaged over rows `(members,)`; the base has 0.
 
-    Example:
+    Examples:
         >>> base_kl(torch.tensor([[[0.5, 0.5]], [[0.25, 0.75]]]))
         tensor([0.0000, 0.1438], dtype=torch.float64)
     """
@@ -123,7 +123,7 @@ def over_member_error(diversity: Tensor, member_probs: Tensor, labels: Tensor) -
 
     Without error, no diversity counts as 0 and any other as infinity.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
         >>> over_member_error(base_disagreement(probs), probs, torch.tensor([0, 1])).tolist()
         [0.0, 1.0]
@@ -141,7 +141,7 @@ def cosine_similarity(vectors: Tensor) -> float:
         vectors: `(members, d)`, or `(members, rank, d)`, compared as vectors of `rank * d` numbers. A
             vector of zeros is similar to nothing: 0.
 
-    Example:
+    Examples:
         >>> round(cosine_similarity(torch.tensor([[1.0, 1.0], [1.0, -1.0], [2.0, 2.0]])), 4)  # 0, 0 and 1
         0.3333
     """

@@ -13,7 +13,7 @@ from batchensemble.metrics.checks import checked_values
 def average_accuracy(matrix: Tensor) -> float:
     """Mean accuracy over all tasks after the last one.
 
-    Example:
+    Examples:
         >>> average_accuracy(torch.tensor([[0.9, 0.1], [0.7, 0.8]], dtype=torch.float64))
         0.75
     """
@@ -23,7 +23,7 @@ def average_accuracy(matrix: Tensor) -> float:
 def seen_accuracy(matrix: Tensor) -> Tensor:
     """Mean accuracy over the tasks seen so far, after each task `(tasks,)`.
 
-    Example:
+    Examples:
         >>> seen_accuracy(torch.tensor([[0.9, 0.1], [0.7, 0.8]], dtype=torch.float64)).tolist()
         [0.9, 0.75]
     """
@@ -39,7 +39,7 @@ def forgetting(matrix: Tensor, from_best: bool = False) -> float:
         from_best: start from the best accuracy the task had between being learned and the last task, instead
             of the one right after learning it (Chaudhry et al., 2018).
 
-    Example:
+    Examples:
         >>> matrix = torch.tensor([[0.50, 0.0, 0.0], [0.75, 0.5, 0.0], [0.25, 0.5, 0.5]])
         >>> forgetting(matrix), forgetting(matrix, from_best=True)
         (0.125, 0.25)
@@ -55,7 +55,7 @@ def forgetting(matrix: Tensor, from_best: bool = False) -> float:
 def backward_transfer(matrix: Tensor) -> float:
     """What later tasks did to earlier ones, `mean_(j < T-1) (a[T-1, j] - a[j, j])`: minus the forgetting.
 
-    Example:
+    Examples:
         >>> backward_transfer(torch.tensor([[0.75, 0.0], [0.5, 1.0]]))
         -0.25
     """
@@ -70,7 +70,7 @@ def forward_transfer(matrix: Tensor, baseline: Tensor) -> float:
         matrix: `(tasks, tasks)`, finite on the diagonal above the main one as well.
         baseline: accuracy on each task of a network that learned nothing `(tasks,)`.
 
-    Example:
+    Examples:
         >>> forward_transfer(torch.tensor([[0.75, 0.5], [0.5, 1.0]]), baseline=torch.tensor([0.25, 0.25]))
         0.25
     """

@@ -17,7 +17,7 @@ def cumulative_regret(optimal: Tensor, obtained: Tensor) -> Tensor:
     Shape:
         `(..., steps)` each, and so is the result.
 
-    Example:
+    Examples:
         >>> cumulative_regret(torch.tensor([5.0, 5.0, 0.0]), torch.tensor([5.0, 0.0, 0.0])).tolist()
         [0.0, 5.0, 5.0]
     """
@@ -35,7 +35,7 @@ def relative_regret(regret: Tensor, uniform: Tensor) -> Tensor:
     Shape:
         `(...)` each, one value per trial, and so is the result.
 
-    Example:
+    Examples:
         >>> relative_regret(torch.tensor([5.0, 20.0]), uniform=torch.tensor([50.0, 40.0])).tolist()
         [10.0, 50.0]
     """
@@ -55,7 +55,7 @@ def mean_rank(values: Tensor) -> Tensor:
     Shape:
         `(methods, problems) -> (methods,)`.
 
-    Example:
+    Examples:
         >>> mean_rank(torch.tensor([[10.0, 7.0], [20.0, 7.0], [30.0, 9.0]])).tolist()
         [1.25, 1.75, 3.0]
     """
@@ -71,7 +71,7 @@ def standard_error(values: Tensor) -> Tensor:
     Shape:
         `(trials, ...) -> (...)`: one number for one value per trial, a curve for a curve per trial.
 
-    Example:
+    Examples:
         >>> standard_error(torch.tensor([1.0, 2.0, 3.0, 4.0])).item()
         0.6454972243679028
     """
@@ -94,9 +94,9 @@ def paired_test(
         first: one value per trial `(trials,)`.
         second: the other algorithm on the same trials, in the same order.
         resamples: random sign patterns beyond 16 trials.
-        generator: where they come from.
+        generator: source of the sign patterns.
 
-    Example:
+    Examples:
         >>> first, second = torch.tensor([3.0, 4.0, 5.0, 6.0]), torch.tensor([2.0, 2.0, 4.0, 5.0])
         >>> paired_test(first, second)  # 2 of 16 patterns
         0.125

@@ -16,7 +16,7 @@ def entropy(probs: Tensor) -> Tensor:
     Shape:
         `(rows, classes) -> (rows,)`.
 
-    Example:
+    Examples:
         >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
         tensor([0.6931, 0.0000], dtype=torch.float64)
     """
@@ -30,7 +30,7 @@ def auroc(known: Tensor, unknown: Tensor) -> float:
     Shape:
         scores `(rows,)` each, of any two lengths.
 
-    Example:
+    Examples:
         >>> auroc(known=torch.tensor([0.1, 0.2, 0.3]), unknown=torch.tensor([0.3, 0.9]))
         0.9166666666666666
     """
@@ -45,7 +45,7 @@ def aupr(known: Tensor, unknown: Tensor) -> float:
     Shape:
         scores `(rows,)` each, of any two lengths.
 
-    Example:
+    Examples:
         >>> aupr(known=torch.tensor([0.1, 0.2, 0.5]), unknown=torch.tensor([0.4, 0.9]))
         0.8333333333333333
     """
@@ -62,7 +62,7 @@ def fpr95(known: Tensor, unknown: Tensor) -> float:
     Shape:
         scores `(rows,)` each, of any two lengths.
 
-    Example:
+    Examples:
         >>> fpr95(known=torch.tensor([0.1, 0.2, 0.3, 0.5]), unknown=torch.tensor([0.4, 0.9]))
         0.25
     """

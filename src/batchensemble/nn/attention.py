@@ -19,7 +19,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
 
     Its four projections are `batchensemble.nn.Linear`; the attention between them is torch's own.
 
-    Example:
+    Examples:
         >>> attention = MultiheadAttention(8, 2, members=3, batch_first=True)
         >>> x = torch.randn(6, 5, 8)
         >>> attention(x, x, x)[0].shape

@@ -59,7 +59,7 @@ def convert_(
 
     The arguments are those of `batchensemble.convert`.
 
-    Example:
+    Examples:
         >>> net, done = convert_(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), members=2)
         >>> done.converted
         ('0', '2')

@@ -11,7 +11,7 @@ from batchensemble.nn.route import rows_of
 class Embedding(FastModule, MemberModule, nn.Embedding):
     """`torch.nn.Embedding` for members; `s (members, embedding_dim)`.
 
-    Example:
+    Examples:
         >>> Embedding(10, 4, members=2)(torch.zeros(6, 5, dtype=torch.long)).shape
         torch.Size([6, 5, 4])
     """

@@ -1,5 +1,9 @@
 """torch's fused encoder kernels read weights behind the layers' back, and would answer for the plain network."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
 from torch import nn
 
 from batchensemble.nn.member import Converted
@@ -27,6 +31,17 @@ def on_(net: nn.Module) -> None:
         if switch and hasattr(module, _SAVED):
             setattr(module, switch, getattr(module, _SAVED))
             delattr(module, _SAVED)
+
+
+@contextmanager
+def off_everywhere() -> Iterator[None]:
+    """No fused path in any network for a while: it also writes zeros at padded positions."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _switch(module: nn.Module) -> str | None:

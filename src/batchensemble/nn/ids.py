@@ -20,7 +20,7 @@ def _checked_ids(ids: Tensor, members: int) -> Tensor:
 def far_from_negative(ids: Tensor) -> Tensor:
     """Negative ids, which indexing would count from the end, as huge ones, which it refuses; in one kernel.
 
-    Example:
+    Examples:
         >>> far_from_negative(torch.tensor([0, 7, -1])) < 10
         tensor([ True,  True, False])
     """
@@ -40,7 +40,7 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
         ValueError: ids that are not `(rows,)`.
         TypeError: neither an integer nor a tensor of integers.
 
-    Example:
+    Examples:
         >>> checked_owner(torch.tensor([2, 0]), rows=2, members=3, device=torch.device("cpu"))
         tensor([2, 0])
     """

@@ -16,7 +16,7 @@ _DEFAULTS = {"sign": 0.5, "normal": 0.5, "ones": 0.0, "first": 0.5}
 def parse_init(init: Init) -> tuple[str, float]:
     """The rule and its number.
 
-    Example:
+    Examples:
         >>> parse_init("sign"), parse_init("normal(0.1)")
         (('sign', 0.5), ('normal', 0.1))
     """
@@ -42,7 +42,7 @@ def check_count(name: str, value: int) -> int:
 class Fast:
     """What a layer's fast weights are to be: how many, of which rank, and how they start.
 
-    Example:
+    Examples:
         >>> Fast(members=0)
         Traceback (most recent call last):
         ...

@@ -112,7 +112,10 @@ class RankOne(FastModule, MemberModule):
 class Linear(RankOne, nn.Linear):
     """`torch.nn.Linear` for members.
 
-    Example:
+    `x (members * n, ..., in)` to `(members * n, ..., out)`; `r (members, in)`, `s (members, out)`, with a rank above 1
+    `(members, rank, in)` and `(members, rank, out)`; `bias (members, out)`.
+
+    Examples:
         >>> layer = Linear(6, 4, members=3)
         >>> layer(torch.ones(3 * 5, 6)).shape, layer.r.shape, layer.s.shape
         (torch.Size([15, 4]), torch.Size([3, 6]), torch.Size([3, 4]))
@@ -135,7 +138,10 @@ def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 
 
 class Conv1D(RankOne):
-    """Transformers' `Conv1D`, a linear layer whose weight is `(in, out)`; made by `batchensemble.convert`."""
+    """Transformers' `Conv1D`, a linear layer whose weight is `(in, out)`; made by `batchensemble.convert`.
+
+    Shapes as in `Linear`.
+    """
 
     input_first = True
     stackable = True
@@ -166,20 +172,29 @@ class Convolution(RankOne):
 
 
 class Conv1d(Convolution, nn.Conv1d):
-    """`torch.nn.Conv1d` for members."""
+    """`torch.nn.Conv1d` for members: `(members * n, in, length)` to `(members * n, out, length')`.
+
+    r, s and bias as in `Conv2d`.
+    """
 
 
 class Conv2d(Convolution, nn.Conv2d):
-    """`torch.nn.Conv2d` for members.
+    """`torch.nn.Conv2d` for members: `(members * n, in, height, width)` to `(members * n, out, height', width')`.
 
-    Example:
+    `r (members, in)`, `s (members, out)`, with a rank above 1 `(members, rank, in)` and `(members, rank, out)`;
+    `bias (members, out)`.
+
+    Examples:
         >>> Conv2d(3, 8, 3, members=4, padding="same")(torch.ones(8, 3, 5, 5)).shape
         torch.Size([8, 8, 5, 5])
     """
 
 
 class Conv3d(Convolution, nn.Conv3d):
-    """`torch.nn.Conv3d` for members."""
+    """`torch.nn.Conv3d` for members: `(members * n, in, depth, ...)` to `(members * n, out, depth', ...)`.
+
+    r, s and bias as in `Conv2d`.
+    """
 
 
 class TransposedConvolution(RankOne):
@@ -205,18 +220,27 @@ class TransposedConvolution(RankOne):
 
 
 class ConvTranspose1d(TransposedConvolution, nn.ConvTranspose1d):
-    """`torch.nn.ConvTranspose1d` for members."""
+    """`torch.nn.ConvTranspose1d` for members: `(members * n, in, length)` to `(members * n, out, length')`.
+
+    r, s and bias as in `Conv2d`.
+    """
 
     operation = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(TransposedConvolution, nn.ConvTranspose2d):
-    """`torch.nn.ConvTranspose2d` for members."""
+    """`torch.nn.ConvTranspose2d` for members: `(members * n, in, height, ...)` to `(members * n, out, height', ...)`.
+
+    r, s and bias as in `Conv2d`.
+    """
 
     operation = staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(TransposedConvolution, nn.ConvTranspose3d):
-    """`torch.nn.ConvTranspose3d` for members."""
+    """`torch.nn.ConvTranspose3d` for members: `(members * n, in, depth, ...)` to `(members * n, out, depth', ...)`.
+
+    r, s and bias as in `Conv2d`.
+    """
 
     operation = staticmethod(F.conv_transpose3d)

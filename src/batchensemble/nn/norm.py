@@ -34,7 +34,7 @@ class MemberNorm(MemberModule):
 class LayerNorm(MemberNorm, nn.LayerNorm):
     """`torch.nn.LayerNorm` with `weight` and `bias` of shape `(members, *normalized_shape)`.
 
-    Example:
+    Examples:
         >>> LayerNorm(4, members=2)(torch.ones(6, 3, 4)).shape
         torch.Size([6, 3, 4])
     """
@@ -49,7 +49,10 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
 
 
 class GroupNorm(MemberNorm, nn.GroupNorm):
-    """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`."""
+    """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`.
+
+    `(members * n, channels, ...)`, the same out.
+    """
 
     stacked = ("weight", "bias")
 
@@ -136,17 +139,25 @@ def _ids(rows: Rows, count: int, device: torch.device) -> Tensor:
 
 
 class BatchNorm1d(BatchNorm, nn.BatchNorm1d):
-    """`torch.nn.BatchNorm1d` per member."""
+    """`torch.nn.BatchNorm1d` per member: `(members * n, channels)` or `(members * n, channels, length)`, the same out.
+
+    `weight`, `bias`, `running_mean` and `running_var` are `(members, channels)`.
+    """
 
 
 class BatchNorm2d(BatchNorm, nn.BatchNorm2d):
-    """`torch.nn.BatchNorm2d` per member.
+    """`torch.nn.BatchNorm2d` per member: `(members * n, channels, height, width)`, the same out.
 
-    Example:
+    `weight`, `bias`, `running_mean` and `running_var` are `(members, channels)`.
+
+    Examples:
         >>> BatchNorm2d(4, members=2)(torch.randn(6, 4, 3, 3)).shape
         torch.Size([6, 4, 3, 3])
     """
 
 
 class BatchNorm3d(BatchNorm, nn.BatchNorm3d):
-    """`torch.nn.BatchNorm3d` per member."""
+    """`torch.nn.BatchNorm3d` per member: `(members * n, channels, depth, height, width)`, the same out.
+
+    `weight`, `bias`, `running_mean` and `running_var` are `(members, channels)`.
+    """

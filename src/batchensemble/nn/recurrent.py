@@ -141,9 +141,11 @@ class Recurrent(Converted):
 
 
 class LSTM(Recurrent):
-    """`torch.nn.LSTM` for members.
+    """`torch.nn.LSTM` for members: `(members * n, length, in)` with `batch_first`, to `(members * n, length, hidden)`.
 
-    Example:
+    Every weight of torch's, such as `weight_ih_l0`, is a `batchensemble.nn.Linear` here, `ih_l0`, with its own r and s.
+
+    Examples:
         >>> y, (h, c) = LSTM(4, 6, members=2, batch_first=True)(torch.randn(8, 5, 4))
         >>> y.shape, h.shape
         (torch.Size([8, 5, 6]), torch.Size([1, 8, 6]))
@@ -153,7 +155,13 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """`torch.nn.GRU` for members."""
+    """`torch.nn.GRU` for members; shapes and weights as in `LSTM`.
+
+    Examples:
+        >>> y, h = GRU(4, 6, members=2, batch_first=True)(torch.randn(8, 5, 4))
+        >>> y.shape, h.shape
+        (torch.Size([8, 5, 6]), torch.Size([1, 8, 6]))
+    """
 
     recurrent_type = nn.GRU
 

@@ -100,7 +100,7 @@ def _under(route: Route | None) -> Iterator[None]:
 def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
     """`context_fn` for `torch.utils.checkpoint`: the recomputation travels the route of the first pass.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from torch.utils.checkpoint import checkpoint
         >>> layer = nn.Linear(2, 2)

@@ -15,7 +15,7 @@ class Rows:
     `owner` is an `int` (one member answers every row), a tensor of ids (a member for each row), or `None`
     (every member answers an equal block of rows, member-major: member 0's rows first).
 
-    Example:
+    Examples:
         >>> rows = Rows(members=2, owner=None)
         >>> rows.affine(torch.ones(4, 3), scale=torch.tensor([[1.0], [10.0]]).expand(2, 3), at=1)[:, 0]
         tensor([ 1.,  1., 10., 10.])

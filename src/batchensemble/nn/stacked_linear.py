@@ -14,7 +14,7 @@ MOST = 16  # members up to which each has a product of its own
 def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
     """`x (members, ..., in)`, `weights (members, out, in)`, `biases (members, out)` to `(members, ..., out)`.
 
-    Example:
+    Examples:
         >>> stacked_linear(torch.ones(2, 3, 4), torch.ones(2, 5, 4), torch.zeros(2, 5)).shape
         torch.Size([2, 3, 5])
     """

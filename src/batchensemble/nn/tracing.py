@@ -31,7 +31,7 @@ def is_compiled() -> bool:
 def is_as_made(y: Tensor) -> bool:
     """Whether nothing was written into y, in the graph that is being made, since an operation made it.
 
-    Example:
+    Examples:
         >>> def written(x: Tensor) -> Tensor:
         ...     y = x * 2
         ...     return y if is_as_made(y) else -y

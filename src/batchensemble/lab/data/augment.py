@@ -14,7 +14,7 @@ from torch import Tensor
 def draw_crops(count: int, generator: torch.Generator, pad: int = 4) -> Tensor:
     """Random crops `(count, 3)` on the generator's device: top and left in `[0, 2 pad]`, and 1 for a flip.
 
-    Example:
+    Examples:
         >>> import torch
         >>> crops = draw_crops(1000, torch.Generator().manual_seed(0))
         >>> crops.shape, crops.amax(0).tolist()
@@ -57,7 +57,7 @@ def pad_crop_flip(images: Tensor, generator: torch.Generator, pad: int = 4) -> T
         generator: Source of the crops.
         pad: Zeros on every side.
 
-    Example:
+    Examples:
         >>> import torch
         >>> images = torch.arange(2 * 3 * 32 * 32).reshape(2, 3, 32, 32).to(torch.uint8)
         >>> pad_crop_flip(images, torch.Generator().manual_seed(0)).shape
@@ -74,7 +74,7 @@ def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequ
         mean: One number for every channel.
         std: One number for every channel.
 
-    Example:
+    Examples:
         >>> import torch
         >>> grey = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)
         >>> normalise(grey, [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]).unique()

@@ -12,7 +12,7 @@ def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
         test: Share of every class that is held out for the test.
         seed: Decides which.
 
-    Example:
+    Examples:
         >>> train, test = load_digits()
         >>> train.images.shape, len(test)
         (torch.Size([1347, 1, 8, 8]), 450)

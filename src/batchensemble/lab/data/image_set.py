@@ -17,7 +17,7 @@ class ImageSet:
         name: What this is, for records and pictures.
         class_names: A word for every class, or empty.
 
-    Example:
+    Examples:
         >>> import torch
         >>> images = torch.zeros(4, 3, 32, 32, dtype=torch.uint8)
         >>> data = ImageSet(images, torch.tensor([0, 1, 0, 1]), classes=2, name="black")

@@ -9,7 +9,7 @@ VARIABLE = "BATCHENSEMBLE_DATA"
 def data_root(root: str | Path | None = None) -> Path:
     """The folder that holds the data sets: `root`, else `$BATCHENSEMBLE_DATA`, else the platform's cache.
 
-    Example:
+    Examples:
         >>> data_root("my/data").name
         'data'
     """

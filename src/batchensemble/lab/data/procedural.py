@@ -30,7 +30,7 @@ def procedural(
         seed: Decides every pixel.
         unseen: Draw ten other figures on the same grounds: classes that no network has seen.
 
-    Example:
+    Examples:
         >>> train, test = procedural(train=20, test=10)
         >>> train.images.shape, test.labels.tolist(), train.class_names[:3]
         (torch.Size([20, 3, 32, 32]), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], ('disc', 'square', 'triangle'))

@@ -39,7 +39,7 @@ def split_classes(
         seed: Decides which classes make a task, when `order` is `"random"`.
         order: `"random"` deals shuffled classes; `"label"` takes them as they are numbered.
 
-    Example:
+    Examples:
         >>> import torch
         >>> images = torch.zeros(6, 3, 4, 4, dtype=torch.uint8)
         >>> data = ImageSet(images, torch.tensor([0, 1, 2, 3, 2, 0]), classes=4, name="toy")

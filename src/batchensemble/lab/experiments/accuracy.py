@@ -7,6 +7,7 @@ from batchensemble.lab.experiments.classifiers import (
     LARGE,
     MEAN,
     NAIVE,
+    OWN_NORMS,
     REPEATED,
     SINGLE,
     TEN,
@@ -42,7 +43,9 @@ ACCURACY = Experiment(
     claim="BatchEnsemble is more accurate than a single network and MC-dropout, and below the naive ensemble, which "
     "takes four trainings one after another; both weight decays work equally well, and so does a larger batch.",
     study=CLASSIFICATION,
-    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, MEAN, LARGE, REPEATED, data=(TEN, HUNDRED), single_seeds=4),
+    scales=methods(
+        SINGLE, DROPOUT, BATCH, NAIVE, MEAN, LARGE, REPEATED, OWN_NORMS, data=(TEN, HUNDRED), single_seeds=4
+    ),
     show=(
         comparison("accuracy", columns="data", title="Accuracy on the test set"),
         comparison(*DETAILS, rows=("data", "method"), name="training", title="Accuracy, training and size"),

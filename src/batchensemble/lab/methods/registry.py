@@ -15,7 +15,7 @@ class Registry(Generic[Method]):
         kinds: the methods' classes by name.
         parts: by a field's name, what makes its value of plain settings; other fields are plain themselves.
 
-    Example:
+    Examples:
         >>> @dataclass(frozen=True)
         ... class Naive:
         ...     members: int = 4

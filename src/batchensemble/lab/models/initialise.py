@@ -14,7 +14,7 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
         net: The network, changed in place.
         generator: Source of the numbers; `None` follows `torch.manual_seed`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> layer = torch.nn.Linear(1000, 1000)
         >>> he_normal_(layer, torch.Generator().manual_seed(0))

@@ -19,7 +19,7 @@ def lenet(
         size: Height and width of the images, 32 or 28.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> net = lenet(10, channels=1, size=28)
         >>> net(torch.zeros(2, 1, 28, 28)).shape, sum(p.numel() for p in net.parameters())

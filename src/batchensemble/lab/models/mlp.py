@@ -25,7 +25,7 @@ def mlp(
         dropout: Rate of the dropout after every hidden layer.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> net = mlp(64, [32, 16], 10)
         >>> net(torch.zeros(5, 1, 8, 8)).shape

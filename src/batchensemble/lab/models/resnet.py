@@ -76,7 +76,7 @@ def resnet(
         block_dropout: Rate of the dropout before every convolution of the residual branches.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> net = resnet(depth=8, width=1, classes=10, generator=torch.Generator().manual_seed(0))
         >>> net(torch.zeros(2, 3, 32, 32)).shape
@@ -93,7 +93,7 @@ def resnet(
 def reduced_resnet18(classes: int | None = 5, *, filters: int = 20, generator: torch.Generator | None = None) -> ResNet:
     """The ResNet-18 of lifelong learning on 32x32 images: a 3x3 stem and `filters` times `1, 2, 4, 8`.
 
-    Example:
+    Examples:
         >>> backbone = reduced_resnet18(classes=None)
         >>> sum(p.numel() for p in backbone.parameters())
         1093140
@@ -106,7 +106,7 @@ def reduced_resnet18(classes: int | None = 5, *, filters: int = 20, generator: t
 def resnet50(classes: int | None = 1000, *, generator: torch.Generator | None = None) -> ResNet:
     """ImageNet's ResNet-50, with the stride of a stage in the 3x3 convolution of its first block.
 
-    Example:
+    Examples:
         >>> import torch
         >>> with torch.device("meta"):
         ...     net = resnet50(classes=None)

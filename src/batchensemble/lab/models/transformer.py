@@ -64,7 +64,7 @@ def transformer(
         longest: tokens of a sentence at most.
         generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
-    Example:
+    Examples:
         >>> net = transformer(100, "toy")
         >>> words = torch.tensor([[5, 6, 7, 1]])
         >>> net(input_ids=words, decoder_input_ids=words).logits.shape
@@ -121,7 +121,7 @@ def _initialise_(net: nn.Module, generator: torch.Generator | None) -> None:
 def dropping(net: nn.Module, rate: float) -> Iterator[None]:
     """Training mode with another rate of dropout everywhere, as MC-dropout asks a trained network; then back.
 
-    Example:
+    Examples:
         >>> net, words = transformer(100, "toy").eval(), torch.tensor([[5, 6, 7, 1]])
         >>> with dropping(net, 0.3):
         ...     one, other = (net(input_ids=words, decoder_input_ids=words).logits for _ in range(2))

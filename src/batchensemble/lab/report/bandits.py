@@ -126,7 +126,7 @@ def _known(regrets: Regrets, method: str, problem: str) -> Summary | None:
 def over_trials(trials: Tensor) -> Summary:
     """Mean and standard error over trials.
 
-    Example:
+    Examples:
         >>> over_trials(torch.tensor([1.0, 2.0, 3.0]))
         Summary(mean=2.0, spread=0.5773502691896258, count=3)
     """

@@ -159,7 +159,7 @@ def _apart(named: Sequence[Named]) -> Iterator[Named]:
 def published_table(numbers: Sequence[Published]) -> Table | None:
     """Numbers of the paper that no table of ours has a place for: the first label down, the others across.
 
-    Example:
+    Examples:
         >>> table = published_table([Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)])
         >>> table.headings, table.lines[0].cells[0].paper_text(table.columns[0].quantity)
         (('method', 'CIFAR-10, accuracy (%)'), '95.31')

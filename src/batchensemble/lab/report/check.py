@@ -32,7 +32,7 @@ class Verdict(Enum):
 class Span:
     """The numbers between which a claim holds, both included.
 
-    Example:
+    Examples:
         >>> above_zero = Span(low=0.0)
         >>> above_zero.verdict(0.3, error=0.1), above_zero.verdict(0.1, error=0.1), above_zero.verdict(0.1, error=None)
         (<Verdict.HOLDS: 'holds'>, <Verdict.UNDECIDED: 'within the noise'>, <Verdict.ONE_YES: 'with one seed: yes'>)

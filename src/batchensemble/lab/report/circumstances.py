@@ -19,7 +19,7 @@ ABSENT = "not installed"  # as records say it of a package that ran from its sou
 def circumstances(evidence: Evidence) -> str:
     """One line under a table or figure.
 
-    Example:
+    Examples:
         >>> circumstances(Evidence("cifar", "smoke", ()))
         'Smoke scale · nothing was run'
     """

@@ -29,7 +29,7 @@ class Place:
 class Summary:
     """Numbers over seeds: their mean, their sample standard deviation (`None` for one alone), how many.
 
-    Example:
+    Examples:
         >>> Summary.of([1.0, 3.0])
         Summary(mean=2.0, spread=1.4142135623730951, count=2)
         >>> Summary.of([5.0]).spread is None, Summary.of([]) is None
@@ -62,7 +62,7 @@ class Evidence:
         places: every run that was asked for, and further seeds that are there.
         published: the paper's numbers, in the units of the records (an accuracy is a share, not percent).
 
-    Example:
+    Examples:
         >>> from batchensemble.lab.provenance import Provenance
         >>> from batchensemble.lab.records import Run
         >>> record = Record(Run("classification", {}, "smoke"), {"accuracy": 0.5}, Provenance("a laptop"))
@@ -120,7 +120,7 @@ class Evidence:
     def apart(self, *within: str) -> "dict[str, Evidence]":
         """The parts that differ in no label but those of `within`, by the values of the other labels.
 
-        Example:
+        Examples:
             >>> places = (Place({"method": "Single", "data": data}, 0) for data in ("CIFAR-10", "CIFAR-100"))
             >>> list(Evidence("cifar", "smoke", tuple(places)).apart("method"))
             ['CIFAR-10', 'CIFAR-100']

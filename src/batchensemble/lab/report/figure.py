@@ -31,7 +31,7 @@ class Figure:
         draw: draws on an empty matplotlib figure.
         size: in inches.
 
-    Example:
+    Examples:
         >>> figure = Figure("line", "A line", "", "a line", lambda canvas: canvas.subplots().plot([1, 2]))
         >>> figure.render() == figure.render()
         True

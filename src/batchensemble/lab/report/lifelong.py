@@ -19,7 +19,7 @@ def relative_to(view: View, metrics: Sequence[str], *, rows: str = "method", to:
         rows: the label that names methods.
         to: the method that is 1.
 
-    Example:
+    Examples:
         >>> from batchensemble.lab.report.views import comparison
         >>> view = relative_to(comparison("relative_operations"), ["operations"], to="Vanilla")
         >>> view(Evidence("cost", "smoke", ())).headings

@@ -20,7 +20,7 @@ class Quantity:
         digits: behind the point; three significant ones if not given.
         better: which direction is.
 
-    Example:
+    Examples:
         >>> quantity("accuracy").text(0.95314, 0.0012)
         '95.31 ± 0.12'
         >>> quantity("training_seconds").text(1532.2), quantity("accuracy").heading
@@ -66,7 +66,7 @@ class Quantity:
 def sentence(names: Iterable[str]) -> str:
     """Names as a title.
 
-    Example:
+    Examples:
         >>> sentence(["accuracy", "ECE"])
         'Accuracy, ECE'
     """
@@ -121,7 +121,7 @@ QUANTITIES = {known.metric: known for known in _KNOWN}
 def quantity(metric: "str | Quantity") -> Quantity:
     """The quantity of a metric's name; one that is not known is shown as it is, to three digits.
 
-    Example:
+    Examples:
         >>> quantity("relative_time").heading
         'relative time'
     """

@@ -88,7 +88,7 @@ RC: dict[str, Any] = {
 def colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for every method: the paper's methods have theirs in every figure, others what is left.
 
-    Example:
+    Examples:
         >>> found = colours(["Single", "BatchEnsemble", "BatchEnsemble, repeated batch", "EWC"])
         >>> found["BatchEnsemble"] == BLUE, len(set(found.values()))
         (True, 4)

@@ -96,7 +96,7 @@ def play(
         progress: told about the steps.
         title: of the bar.
 
-    Example:
+    Examples:
         >>> from batchensemble.lab.data.bandits import load_problem
         >>> games = [load_problem("linear").play(5, np.random.default_rng(i)) for i in range(3)]
         >>> play(Uniform(), games, seed=0).shape

@@ -47,7 +47,7 @@ MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # numbers of tasks at which 
 def method(name: str, **fields: Any) -> Method:
     """A method by name, with other settings than its usual ones.
 
-    Example:
+    Examples:
         >>> method("ewc", strength=10.0)
         EWC(strength=10.0, rows=500, labels='sampled')
     """

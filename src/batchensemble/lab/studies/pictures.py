@@ -16,7 +16,7 @@ def choose_pictures(
 
     Of the latter the ensemble is right about every one; those of which the network is surest come first.
 
-    Example:
+    Examples:
         >>> ours = Prediction(torch.tensor([[[9.0, 0.0], [0.0, 9.0], [0.0, 9.0]]]))
         >>> alone = Prediction(torch.tensor([[[9.0, 0.0], [9.0, 0.0], [5.0, 0.0]]]))
         >>> choose_pictures(ours, alone, torch.tensor([0, 1, 1]), seed=0, drawn=0)

@@ -33,7 +33,7 @@ def rank_rows(total: int, rank: int, world: int, *, own_members: bool = False) -
     Raises:
         ValueError: the processes would get different numbers of rows, and so unequal weights.
 
-    Example:
+    Examples:
         >>> list(range(8))[rank_rows(8, rank=1, world=2)]
         [1, 3, 5, 7]
         >>> list(range(8))[rank_rows(8, rank=1, world=2, own_members=True)]

@@ -18,7 +18,7 @@ class CorruptCheckpoint(ValueError):
 class Checkpoint:
     """One file of tensors and plain values.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "last.pt")
         >>> checkpoint.load() is None

@@ -33,7 +33,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
     Raises:
         ValueError: the device or so many of them are not there.
 
-    Example:
+    Examples:
         >>> start_fabric("cpu").world_size
         1
     """

@@ -18,7 +18,7 @@ class Log:
         epoch: where the training goes on; what an interrupted one wrote beyond it is taken out.
         write: whether this process writes; of several only one does.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> with Log(folder) as log:

@@ -16,7 +16,7 @@ def sgd(groups: Iterable[dict[str, Any]], device: torch.device, momentum: float 
         device: where the parameters are.
         momentum: of the moving gradient.
 
-    Example:
+    Examples:
         >>> layer = torch.nn.Linear(2, 1)
         >>> groups = [{"params": layer.parameters(), "lr": 0.1, "weight_decay": 1e-4}]
         >>> sgd(groups, torch.device("cpu")).param_groups[0]["lr"]
@@ -40,7 +40,7 @@ def adam(
         betas: of the moving gradient and of its square.
         eps: added to the root of the latter.
 
-    Example:
+    Examples:
         >>> groups = [{"params": torch.nn.Linear(2, 1).parameters(), "lr": 0.1}]
         >>> adam(groups, torch.device("cpu")).param_groups[0]["betas"]
         (0.9, 0.98)

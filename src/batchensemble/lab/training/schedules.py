@@ -10,7 +10,7 @@ Schedule = Callable[[float, float], float]
 def drops(*at: float, warmup: float = 0.0) -> Schedule:
     """Times a tenth at every share of the training in `at`, after a linear start over `warmup` epochs.
 
-    Example:
+    Examples:
         >>> schedule = drops(0.5, 0.75)
         >>> [round(schedule(epoch, 100), 3) for epoch in (0, 49.9, 50, 75)]
         [1.0, 1.0, 0.1, 0.01]
@@ -26,7 +26,7 @@ def drops(*at: float, warmup: float = 0.0) -> Schedule:
 def cosine(done: float, epochs: float) -> float:
     """Half a cosine from one to zero.
 
-    Example:
+    Examples:
         >>> [round(cosine(epoch, 100), 3) for epoch in (0, 50, 100)]
         [1.0, 0.5, 0.0]
     """
@@ -40,7 +40,7 @@ def inverse_square_root(warmup: int, steps: int) -> Schedule:
         warmup: steps to the top.
         steps: of an epoch.
 
-    Example:
+    Examples:
         >>> schedule = inverse_square_root(warmup=100, steps=50)
         >>> [round(schedule(done, 20), 2) for done in (0, 1, 1.98, 7.98)]
         [0.01, 0.51, 1.0, 0.5]

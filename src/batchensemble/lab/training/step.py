@@ -148,7 +148,7 @@ def copy_batch_(into: Any, batch: Any) -> None:
     Raises:
         ValueError: their shapes differ.
 
-    Example:
+    Examples:
         >>> buffers = (torch.zeros(2), {"labels": torch.zeros(2)})
         >>> copy_batch_(buffers, (torch.ones(2), {"labels": torch.tensor([3.0, 4.0])}))
         >>> buffers

@@ -213,3 +213,18 @@ def test_compiled_on_this_machine():
 
 def test_quick_is_quick():
     assert QUICK.repeats * (sum(QUICK.inputs) + sum(QUICK.rows)) < 50
+
+
+@pytest.mark.gpu
+def test_memory_is_a_works_own_whatever_was_there_before():
+    gpu = torch.device("cuda")
+    before = torch.empty(2**24, device=gpu)
+
+    def make(compiled: bool) -> timing.Work:
+        x = torch.zeros(2**20, device=gpu)
+        return lambda: x + 1
+
+    found = measure({"one": make}, gpu, 2, compiled=False)["one"]
+    assert before.is_cuda
+    assert found is not None
+    assert found.mib == pytest.approx(8, abs=0.5)  # x and the sum, 4 MiB each

@@ -47,7 +47,7 @@ class Problem(Protocol):
 def one_hot(columns: NDArray[np.str_]) -> Array:
     """Every column of categories as indicator columns, categories in alphabetical order.
 
-    Example:
+    Examples:
         >>> one_hot(np.array([["a", "x"], ["b", "x"]])).tolist()
         [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
     """

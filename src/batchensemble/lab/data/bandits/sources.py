@@ -148,7 +148,7 @@ def load_problem(name: str, root: str | Path | None = None, delta: float = 0.95)
         FileNotFoundError: its file is not there and cannot be fetched.
         ValueError: there is no such problem, or its file is damaged.
 
-    Example:
+    Examples:
         >>> game = load_problem("wheel", delta=0.5).play(100, np.random.default_rng(0))
         >>> game.contexts.shape, game.rewards.shape, bool((game.optimal >= 1).all())
         ((100, 2), (100, 5), True)

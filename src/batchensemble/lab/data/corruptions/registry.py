@@ -63,7 +63,7 @@ def corrupt(
     Returns:
         `(N, 32, 32, 3)` uint8.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> grey = np.full((2, 32, 32, 3), 128, np.uint8)
         >>> noisy = corrupt(grey, "gaussian_noise", severity=5)

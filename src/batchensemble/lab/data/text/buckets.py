@@ -26,7 +26,7 @@ class Buckets:
         widths: of the buckets, ascending; the last takes the longest sentence.
         multiple: rows are a multiple of it, so that members and processes share them equally.
 
-    Example:
+    Examples:
         >>> buckets = Buckets(np.array([3, 7, 8, 5, 6, 12, 16, 9]), tokens=32, widths=(8, 16), multiple=2)
         >>> sorted((width, len(rows)) for width, rows in buckets.batches(seed=0))
         [(8, 4), (16, 2), (16, 2)]

@@ -60,7 +60,7 @@ class TextFile:
         path: a file, plain or `.gz` or `.xz`, or a tar archive.
         inside: the name of the text in the archive; it may be compressed, too.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "train.en"
         >>> path.write_bytes("A cat.\nTwo dogs.\u2028Still two dogs.\n".encode()) > 0

@@ -20,7 +20,7 @@ class Tally:
         invalid: one side, or both, is not UTF-8.
         too_long: one side has more tokens than the model takes.
 
-    Example:
+    Examples:
         >>> print(Tally(kept=29_000, too_long=3))
         29,000 pairs; left out: 3 too long
     """
@@ -50,7 +50,7 @@ class ParallelText:
         sides: source and target of every part.
         tally: what has been read so far.
 
-    Example:
+    Examples:
         >>> from batchensemble.lab.data.text import GivenText
         >>> english = GivenText("english", ("A cat.", "", "A dog."))
         >>> german = GivenText("german", ("Eine Katze.", "Ein Fisch.", "Ein Hund."))

@@ -31,7 +31,7 @@ class Tokens:
         numbers: all tokens, one sentence after another.
         starts: where sentence n begins; one more than there are sentences.
 
-    Example:
+    Examples:
         >>> tokens = Tokens(np.array([5, 6, 1, 7, 1]), np.array([0, 3, 5]))
         >>> tokens.padded(np.array([1, 0]), width=4)
         array([[7, 1, 0, 0],

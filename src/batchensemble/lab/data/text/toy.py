@@ -23,7 +23,7 @@ class ToyLanguage:
     Args:
         seed: of the words.
 
-    Example:
+    Examples:
         >>> language = ToyLanguage(seed=0)
         >>> next(iter(language.text(1, seed=7)))
         ('the buge nubu nime the lule.', 'to vute zuto ta tapo vuzi.')

@@ -25,7 +25,7 @@ class Vocabulary:
     Args:
         tokenizer: of the package `tokenizers`.
 
-    Example:
+    Examples:
         >>> words = ["the cat sees the dog", "le chat voit le chien"] * 20
         >>> vocabulary = Vocabulary.learn(words, "bpe", 280)
         >>> (numbers,) = vocabulary.encode(["the chat"])

@@ -95,7 +95,7 @@ class BatchEnsembleAgent(NetworkAgent):
 def fold(weight: Tensor, s: Tensor, r: Tensor) -> Tensor:
     """`W o s r^T` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
 
-    Example:
+    Examples:
         >>> fold(torch.ones(2, 3), torch.tensor([1.0, -1.0]), torch.tensor([1.0, 2.0, 3.0])).tolist()
         [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]
     """

@@ -29,7 +29,7 @@ class History:
         capacity: how many observations will come at most.
         device: where they are kept.
 
-    Example:
+    Examples:
         >>> history = History(trials=2, context_dim=3, capacity=10)
         >>> history.add(torch.ones(2, 3), torch.tensor([0, 1]), torch.tensor([0.5, 2.0]))
         >>> len(history), history.rows(torch.zeros(2, 4, dtype=torch.int64)).contexts.shape

@@ -63,7 +63,7 @@ def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) 
     `columns` is `(nets, features, rows)`, or has a smaller first axis: then each of its parts is for several networks
     in a row, and the first layer is one taller product instead of a copied batch.
 
-    Example:
+    Examples:
         >>> shapes = (2, 5, 3), (2, 4, 5)
         >>> layers = [Layer(torch.ones(shape), torch.zeros(*shape[:2], 1)) for shape in shapes]
         >>> features, outputs = forward(layers, torch.ones(2, 3, 7))

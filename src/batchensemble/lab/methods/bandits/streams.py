@@ -15,7 +15,7 @@ class Streams:
         seeds: one per trial.
         device: where the numbers are drawn and used.
 
-    Example:
+    Examples:
         >>> alone, together = Streams([7]), Streams([3, 7])
         >>> bool((alone.normal(4)[0] == together.normal(4)[1]).all())
         True

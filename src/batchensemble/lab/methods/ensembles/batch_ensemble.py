@@ -135,7 +135,7 @@ def pairwise_kl(logits: Tensor, most: float = 2.0) -> Tensor:
 
     `logits` is `(members, N, classes)`.
 
-    Example:
+    Examples:
         >>> pairwise_kl(torch.zeros(3, 5, 10)).item()
         0.0
     """

@@ -79,7 +79,7 @@ def matched_width(net: nn.Module, members: int) -> int:
 
     `features h + h + h classes` replaces `features classes` parameters, and shall be `extra` more.
 
-    Example:
+    Examples:
         >>> from batchensemble.lab.models import resnet
         >>> matched_width(resnet(32, 4, 10), 4), matched_width(resnet(32, 4, 100), 4)
         (155, 182)

@@ -72,7 +72,7 @@ class Naive:
 class Stacked(nn.Module):
     """Networks of one architecture as one: parameters and buffers keep their names and get a member axis.
 
-    Example:
+    Examples:
         >>> nets = [nn.Linear(3, 2) for _ in range(4)]
         >>> Stacked(nets)(torch.zeros(4, 5, 3)).shape
         torch.Size([4, 5, 2])

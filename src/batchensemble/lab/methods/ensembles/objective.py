@@ -7,7 +7,7 @@ from torch import Tensor
 def classified(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Mean cross-entropy, which is the `loss`, and accuracy of logits `(N, classes)`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> scores = classified(torch.tensor([[0.0, 9.0], [9.0, 0.0]]), torch.tensor([1, 1]))
         >>> round(scores["loss"].item(), 2), scores["accuracy"].item()

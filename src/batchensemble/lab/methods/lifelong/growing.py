@@ -25,7 +25,7 @@ class Growing(nn.Module):
         trunk: a network like LeNet; anything but a plain chain is refused.
         generator: of the weights of new units.
 
-    Example:
+    Examples:
         >>> from .trunk import lenet_trunk
         >>> net = Growing(lenet_trunk(torch.Generator()), torch.Generator())
         >>> before = net.widths

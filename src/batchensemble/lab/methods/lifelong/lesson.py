@@ -117,7 +117,7 @@ def new_head(features: int, classes: int, seed: int) -> nn.Linear:
 def statistics(module: nn.Module) -> int:
     """Numbers that a module keeps and does not train: running means and variances.
 
-    Example:
+    Examples:
         >>> statistics(nn.BatchNorm2d(4))
         8
     """

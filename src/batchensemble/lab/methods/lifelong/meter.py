@@ -12,7 +12,7 @@ class Meter:
     torch counts multiplications and additions of matrix products and convolutions, forward and backward; what works
     element by element (fast weights' Hadamard products, norms) is not in it.
 
-    Example:
+    Examples:
         >>> import torch
         >>> meter = Meter()
         >>> with meter.counting():

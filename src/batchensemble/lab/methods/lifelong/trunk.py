@@ -37,7 +37,7 @@ class Trunk(nn.Module):
 def lenet_trunk(generator: torch.Generator, channels: int = 3) -> Trunk:
     """LeNet up to its 84 features: two convolutions, two dense layers.
 
-    Example:
+    Examples:
         >>> lenet_trunk(torch.Generator())(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 84])
     """
@@ -49,7 +49,7 @@ def lenet_trunk(generator: torch.Generator, channels: int = 3) -> Trunk:
 def resnet18_trunk(generator: torch.Generator, filters: int = 20) -> Trunk:
     """The reduced ResNet-18: stem, four stages, pool.
 
-    Example:
+    Examples:
         >>> resnet18_trunk(torch.Generator(), filters=2)(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 16])
     """
@@ -60,7 +60,7 @@ def resnet18_trunk(generator: torch.Generator, filters: int = 20) -> Trunk:
 def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trunk:
     """ResNet-50 with any number of filters; 64 are the published ones.
 
-    Example:
+    Examples:
         >>> with torch.device("meta"):
         ...     trunk = resnet50_trunk(None)
         >>> sum(p.numel() for p in trunk.parameters())

@@ -75,7 +75,7 @@ def _error(side: Summary) -> float:
 def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
     """The claim that `this` has more of a metric than `than`, by at least `by` (in the metric's own unit).
 
-    Example:
+    Examples:
         >>> view = higher("accuracy", {"method": "BatchEnsemble"}, {"method": "Single"}, "It beats one network.")
         >>> view(Evidence("cifar", "smoke", ())).verdict.value
         'not measured'

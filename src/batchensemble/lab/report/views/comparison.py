@@ -30,7 +30,7 @@ def comparison(
         name: of its files.
         title: what it shows; the metrics' names by default.
 
-    Example:
+    Examples:
         >>> print(comparison("accuracy")(Evidence("cifar", "smoke", ())).headings)
         ('method', 'accuracy (%)', 'seeds')
     """

@@ -110,7 +110,7 @@ def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> No
 def first_number(text: str) -> float | None:
     """The number in a label.
 
-    Example:
+    Examples:
         >>> first_number("20 %"), first_number("all")
         (20.0, None)
     """

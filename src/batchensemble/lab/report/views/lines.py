@@ -39,7 +39,7 @@ class Curve:
     def over(cls, curves: Iterable[tuple[Sequence[float], Sequence[float | None]]]) -> "Curve":
         """Curves that share some of their places, such as trainings that ended at different steps.
 
-        Example:
+        Examples:
             >>> Curve.over([([1, 2], [0.5, 0.7]), ([1, 2, 3], [0.3, None, 0.9])]).y.tolist()
             [[0.5, 0.7, nan], [0.3, nan, 0.9]]
         """
@@ -173,7 +173,7 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None
 def far_apart(curves: Iterable[Curve]) -> bool:
     """Whether the low ones would lie on one another on an even axis, because the high ones are so far above.
 
-    Example:
+    Examples:
         >>> curves = [Curve.over([([1, 2], [0.0, end])]) for end in (6.0, 100.0)]
         >>> far_apart(curves), far_apart(curves[:1])
         (True, False)

@@ -25,7 +25,7 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
         x: another list, of what it took: `steps`, `tokens` or `seconds`.
         times: as fast, at least.
 
-    Example:
+    Examples:
         >>> view = sooner("validation_loss", {"method": "BatchEnsemble"}, {"method": "Single"}, "It learns faster.")
         >>> view(Evidence("translation", "smoke", ())).verdict.value
         'not measured'

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MEMORY = "memory of "
-WHAT = {LIMIT: "the limit; inference: members x inputs", SINGLE: ""}
+WHAT = {LIMIT: "inference: members x inputs", SINGLE: ""}
 
 
 def read_settings(quick: bool, **options: Any) -> Settings:
     """The settings, or the quick ones, changed by the options that are given (not `None`), numbers as text.
 
-    Example:
+    Examples:
         >>> read_settings(True, members=2, rows="6,8", network=None).rows
         (6, 8)
     """
@@ -51,7 +51,7 @@ def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Re
 def numbers(text: str) -> tuple[int, ...]:
     """`8,128` as numbers; nothing as none.
 
-    Example:
+    Examples:
         >>> numbers("8,128"), numbers("")
         ((8, 128), ())
     """
@@ -64,7 +64,7 @@ def numbers(text: str) -> tuple[int, ...]:
 def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
     """`4x4096x1024` as members, rows of each, width; several with commas.
 
-    Example:
+    Examples:
         >>> layer_sizes("4x16x8,2x4x4")
         ((4, 16, 8), (2, 4, 4))
     """
@@ -80,7 +80,7 @@ def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
     Raises:
         ValueError: there is no such case, or no such number.
 
-    Example:
+    Examples:
         >>> read_limits(["training step, 128 rows=1.1"], Settings())
         {'training step, 128 rows': 1.1}
     """
@@ -100,7 +100,7 @@ def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
 def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> Iterator[str]:
     """Every limit that our rows, over the plain network on as many rows, do not keep, in words.
 
-    Example:
+    Examples:
         >>> row = {"case": "inference", "way": OURS, "denominator": LIMIT, "ratio": 1.2, "memory_ratio": None}
         >>> list(exceeded([row], {"inference": 1.1}))
         ['inference: 1.200 times the plain network on as many rows, more than 1.1']
@@ -112,7 +112,8 @@ def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> 
         case, metric = name.removeprefix(MEMORY), "memory_ratio" if name.startswith(MEMORY) else "ratio"
         found = ours[case][metric] if case in ours else None
         if found is None:
-            yield f"{name}: not measured, so that nobody knows whether it keeps {limit}"
+            why = ", memory is on a GPU only" if case in ours else ""
+            yield f"{name}: not measured{why}; drop this --limit"
         elif found > limit:
             yield f"{name}: {found:.3f} times {LIMIT}, more than {limit}"
 

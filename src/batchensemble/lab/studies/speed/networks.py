@@ -16,7 +16,7 @@ CLASSES = 10
 class Network:
     """A plain network, and the shape of one input.
 
-    Example:
+    Examples:
         >>> network = NETWORKS["mlp"]
         >>> network.make()(network.inputs(5, torch.device("cpu"))).shape
         torch.Size([5, 10])

@@ -58,10 +58,12 @@ def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Me
     if compiled:
         torch.compiler.reset()
     gc.collect()  # what was measured before may hold memory in a circle of references
+    torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.empty_cache()
+    others = torch.cuda.memory_allocated(device) / 2**20
     try:
         work, how = _warm(make, compiled)
-        took = memory(work, device)
+        took = memory(work, device) - others
     except torch.OutOfMemoryError:
         return None
     replay = captured(work, device)

@@ -73,7 +73,7 @@ def both_ways(layer: nn.Module, rows: int, width: int, device: torch.device, com
 def combined(outputs: Tensor) -> Tensor:
     """The log of the mean probability of members' logits `(members, N, classes)`, as an ensemble answers.
 
-    Example:
+    Examples:
         >>> combined(torch.zeros(3, 1, 2)).exp()
         tensor([[0.5000, 0.5000]])
     """

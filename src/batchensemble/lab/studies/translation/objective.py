@@ -58,7 +58,7 @@ def translated(
     Processes have different numbers of tokens: each divides by the mean number, `share`, so that the mean of their
     gradients weighs every token alike.
 
-    Example:
+    Examples:
         >>> scores = translated(torch.zeros(1, 3, 8), torch.tensor([[5, 1, 0]]), smoothing=0.1)
         >>> round(scores["nll"].exp().item(), 3), scores["tokens"].item()
         (8.0, 2.0)
@@ -80,7 +80,7 @@ def word_log_probs(log_probs: Tensor, target: Tensor) -> Tensor:
 def mean_log_prob(log_probs: Tensor) -> Tensor:
     r"""`log 1/M sum_i p_i` over the first axis.
 
-    Example:
+    Examples:
         >>> mean_log_prob(torch.tensor([[0.8], [0.4]]).log()).exp()
         tensor([0.6000])
     """

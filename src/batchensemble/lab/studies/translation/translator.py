@@ -194,7 +194,7 @@ def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
 def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """Corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
 
-    Example:
+    Examples:
         >>> score, signature = bleu(["the cat sat on the mat"], ["the cat sat on the mat"])
         >>> round(score), signature.split("|version")[0]
         (100, 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp')
