@@ -53,10 +53,18 @@ def test_list_shows_every_experiment_and_what_is_done():
     assert all(name in shown for name in EXPERIMENTS)
 
 
+def test_list_and_report_count_alike(run, tmp_path):
+    run("run", "counting", "--only", "far", "--seeds", "0,4,5")
+    assert "1/2" in run("list").output
+    run("report", "--out", "drawn")
+    assert "counting](#counting): Table of numbers (smoke 1/2)" in (tmp_path / "drawn" / "report.md").read_text()
+
+
 def test_run_records_and_prints_the_table(run, tmp_path):
     done = run("run", "counting")
     assert done.exit_code == 0, done.output
     assert "Accuracy of counting" in done.output
+    assert "smoke scale: tiny networks" in done.output
     assert "90.00" in done.output
     assert len(list(Store(tmp_path / "results").all())) == 2
     assert "2/2" in run("list").output
@@ -111,8 +119,8 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far; up"),
         (("run", "failing"), 1, "the disk is full"),
         (("report", "--results", "nowhere"), 1, "there is no folder nowhere"),
-        (("data", "mnist"), 1, "data must be one of cifar10"),
-        (("data", "digits-c"), 1, "corrupted versions are made of cifar10-test, cifar100-test"),
+        (("data", "mnist"), 1, "data sets are cifar10, cifar100, cifar10-c, cifar100-c; got mnist"),
+        (("data", "digits-c"), 1, "got digits-c"),
     ],
 )
 def test_what_is_wrong_is_said(run, arguments, code, message):
@@ -120,6 +128,10 @@ def test_what_is_wrong_is_said(run, arguments, code, message):
     assert done.exit_code == code
     assert message in " ".join(done.output.replace("│", " ").split())
     assert "Traceback" not in done.output
+
+
+def test_the_help_names_the_data_sets_that_there_are(run):
+    assert ", ".join(cli.FILES) in " ".join(run("data", "--help").output.replace("│", " ").split())
 
 
 def test_two_processes_at_one_run(run, tmp_path):

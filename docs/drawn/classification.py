@@ -1,16 +1,14 @@
 """Image classification."""
 
-import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import mean
-from typing import Any
 
 from batchensemble.lab.experiments.corruption import ACCURACY, ECE, NLL
-from batchensemble.lab.records import Scale
+from batchensemble.lab.records import Record, Scale
 from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.views import comparison
-from drawn.records import RESULTS, body, evidence_of, made
+from drawn.records import body, evidence_of, made
 
 CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "ece", "train_accuracy")
 KNOWN = Quantity("entropy_known", "entropy, CIFAR-10", digits=3)
@@ -19,10 +17,10 @@ UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
 
 def single() -> str:
     """Single networks on CIFAR-10 at paper scale."""
-    found = [record for record in _records("paper", "classification") if _recipe(record)["method"]["name"] == "single"]
-    clean = [record["metrics"] for record in found if record["run"]["settings"]["test"] == "clean"]
-    unseen = [record["metrics"] for record in found if record["run"]["settings"]["test"] == "unseen"]
-    shift = [row for record in found for row in record["metrics"].get("shift", [])]
+    records = _singles("cifar-accuracy", data="CIFAR-10")
+    clean = [record.metrics for record in records]
+    unseen = [record.metrics for record in _singles("cifar-unseen")]
+    shift = [row for record in _singles("cifar-corruption") for row in record.metrics["shift"]]
     lines = ["| single ResNet-32x4, CIFAR-10 | here | the paper |", "|---|---|---|"]
     seeds = ", ".join(f"{100 * metrics['accuracy']:.2f}" for metrics in clean)
     lines.append(f"| accuracy, % | {100 * mean(m['accuracy'] for m in clean):.2f} (seeds: {seeds}) | 95.31 |")
@@ -33,8 +31,14 @@ def single() -> str:
     for severity in (1, 3, 5):
         accuracy = mean(row["accuracy"] for row in shift if row["severity"] == severity)
         lines.append(f"| accuracy under 19 corruptions, severity {severity}, % | {100 * accuracy:.1f} | |")
-    where = made(found[0]["provenance"])
+    where = made(asdict(records[0].provenance))
     return "\n".join([*lines, "", f"Scale `paper`: 250 epochs, {len(clean)} seeds; {where}."])
+
+
+def _singles(experiment: str, **labels: str) -> list[Record]:
+    """Records of single networks at paper scale, by seed."""
+    found = evidence_of(experiment, "paper").where(method="Single", **labels).results
+    return sorted((result.record for result in found), key=lambda record: record.run.seed)
 
 
 def cifar_small() -> str:
@@ -76,13 +80,3 @@ def _measured(experiment: str, scale: Scale) -> Evidence:
     """What there is a record of, without the paper's numbers, which took many more epochs."""
     evidence = evidence_of(experiment, scale)
     return replace(evidence, places=tuple(place for place in evidence.places if place.record), published=())
-
-
-def _records(scale: str, study: str) -> list[dict[str, Any]]:
-    records = [json.loads(path.read_text()) for path in (RESULTS / scale).glob(f"{study}-*.json")]
-    return sorted(records, key=lambda record: record["run"]["seed"])
-
-
-def _recipe(record: dict[str, Any]) -> dict[str, Any]:
-    recipe: dict[str, Any] = record["run"]["settings"]["recipe"]
-    return recipe

@@ -25,6 +25,7 @@ from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
+from batchensemble.lab.report.circumstances import SCALE_MEANING
 from batchensemble.lab.report.table import Line
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
@@ -54,6 +55,7 @@ DEMO = (
     "as many. Its seconds are of half as many epochs again as one network's. Each member sees a quarter of the rows: "
     "a minute of training is short for it, which NLL and ECE show. What the methods are worth: docs/findings.md."
 )
+FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
 WIDEST = 1000  # columns of characters that no table needs
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
@@ -149,7 +151,7 @@ def report(
 
 @app.command()
 def data(
-    names: Annotated[list[str], typer.Argument(help="cifar10, cifar100, cifar10-c, cifar100-c", show_default=False)],
+    names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
     data: DataOption = None,
 ) -> None:
     """Download data sets, with checksums, to where experiments look for them; corrupted ones are made here."""
@@ -157,6 +159,8 @@ def data(
     from batchensemble.lab.studies.images import load_images
 
     with _plain_errors():
+        if unknown := [name for name in names if name not in FILES]:
+            raise ValueError(f"data sets are {', '.join(FILES)}; got {', '.join(unknown)}")
         for name in names:
             train, test = load_images(name.removesuffix("-c"), data)
             where = f", corrupted in {prepare_corrupted(test, data)}" if name.endswith("-c") else ""
@@ -286,6 +290,7 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
     records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
     evidence = experiment.evidence(records, scale, seeds)
     console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
+    console.print(f"{scale} scale: {SCALE_MEANING[scale]}", style="dim", highlight=False)
     tables = []
     for view in experiment.show:
         with suppress(NotMeasured):
@@ -336,8 +341,8 @@ def _texts(line: Line, table: Table) -> list[str]:
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
     if scale not in experiment.scales:
         return ""
-    cases = experiment.cases(scale)
-    return f"{sum(store.has(case.run) for case in cases)}/{len(cases)}"
+    runs = {case.run for case in experiment.cases(scale)}  # as the report counts them: further seeds are none of them
+    return f"{sum(map(store.has, runs))}/{len(runs)}"
 
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:

@@ -118,12 +118,12 @@ def test_paired_differences(found):
 
 
 def test_claims(found):
-    assert best_mean_value("Theirs", "It is best.")(found).verdict is Verdict.HOLDS
+    assert best_mean_value("Theirs", "It is best.")(found).verdict is Verdict.UNDECIDED
     lost = best_mean_value("Ours", "It is best.")(found)
-    assert lost.verdict is Verdict.FAILS
+    assert lost.verdict is Verdict.UNDECIDED
     assert "Ours 32.00 ± 1.15 against Theirs 31.50 ± 1.04" in lost.words
     assert lost.words.endswith("too few trials to tell from noise, p = 0.500 where 3 cannot give less than 0.250.")
-    assert lower_mean_value("Ours", "Uniform", "Better than chance.")(found).verdict is Verdict.HOLDS
+    assert lower_mean_value("Ours", "Uniform", "Better than chance.")(found).verdict is Verdict.UNDECIDED
     assert lower_mean_value("Ours", "Nobody", "?")(found).verdict is Verdict.OPEN
     assert best_mean_value("Ours", "?")(evidence([])).verdict is Verdict.OPEN
 

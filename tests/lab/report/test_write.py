@@ -78,7 +78,7 @@ def test_the_page_says_what_holds_what_is_missing_and_what_was_not_run(records, 
     assert "missing" in page
     assert "Provenance: 19 runs, 5 missing" in page
     assert " 19/24</span>" in page
-    assert "Not drawn: no run has loss." in page
+    assert "Not drawn: no run has loss by epoch." in page
     assert "batchensemble run later --scale smoke" in page
     assert "small scale" in page
 
@@ -91,6 +91,16 @@ def test_markdown_links_to_pictures_that_are_there(records, experiments, tmp_pat
     assert "- **holds**: It beats one network." in text
     assert "Missing: MC-dropout, CIFAR-10, seed 2; " in text
     assert "Not run at: paper, smoke." in text
+
+
+def test_claims_that_were_not_measured_take_one_line(accuracy_evidence, tmp_path) -> None:
+    claims = [higher("bleu", OURS, THEIRS, words) for words in ("It translates.", "It sings.")]
+    measured = higher("accuracy", OURS, THEIRS, "It beats one network.")
+    experiment = FakeExperiment("accuracy", accuracy_evidence, claims[0], measured, claims[1])
+    page, text, *_ = (path.read_text() for path in write_report(experiment.records, [experiment], tmp_path))
+    assert "- **not measured** (2): It translates. It sings.\n" in text
+    assert "2 of 3 claims not measured in this setting</summary>" in page
+    assert page.index("It beats one network.") < page.index("It translates.")
 
 
 def test_a_small_run_never_stands_beside_the_papers_number(tmp_path) -> None:
@@ -114,6 +124,18 @@ def test_scales_stay_apart_the_largest_first(tmp_path) -> None:
     experiment = FakeExperiment("accuracy", found, comparison("accuracy"))
     page = write_report(experiment.records, [experiment], tmp_path)[0].read_text()
     assert page.index("99.90") < page.index('<details class="lesser">') < page.index("11.10")
+
+
+def test_claims_are_counted_at_the_largest_scale_that_measured_any(tmp_path) -> None:
+    places = {
+        "paper": [place({"nll": 1.0}, OURS, scale="paper")],
+        "small": [place({"accuracy": value}, labels) for value, labels in ((0.9, OURS), (0.8, THEIRS))],
+    }
+    found = {scale: replace(evidence(several), scale=scale) for scale, several in places.items()}
+    experiment = FakeExperiment("accuracy", found, higher("accuracy", OURS, THEIRS, "It beats one network."))
+    page = write_report(experiment.records, [experiment], tmp_path)[0].read_text()
+    assert '<span class="tally ONE_YES" title="with one seed: yes, small scale">(✓) 1</span>' in page
+    assert '<details class="lesser" open>' in page  # what was measured is not folded away
 
 
 def test_two_figures_of_one_name_get_two_files(diversity_evidence, tmp_path) -> None:

@@ -140,6 +140,7 @@ SOURCE = (
 )
 CURVE = Quantity("curve", "regret, Uniform ends at 100", digits=2, better="lower")
 BE4, BE8 = "BatchEnsemble4", "BatchEnsemble8"
+COMPARED = (BE4, BE8, "NaiveEnsemble4", "NaiveEnsemble8", "Dropout", "NeuralLinear", "LinFullPost")
 
 BANDITS = Experiment(
     id="bandits",
@@ -155,7 +156,7 @@ BANDITS = Experiment(
         lower_mean_value(BE8, "Dropout", "BatchEnsemble8 outperforms Dropout on average."),
         paired_table(BE8),
         rewards_table("Mushroom", source=SOURCE),
-        over_steps(CURVE, x="curve_steps", band="error", title="Regret over time"),
+        over_steps(CURVE, x="curve_steps", band="error", highlight=COMPARED, title="Regret over time"),
     ),
     published=(
         *_published(PAPER),

@@ -81,7 +81,7 @@ class Experiment:
         asked = [Place(case.labels, run.seed, there.get(run)) for run, case in cases.items()]
         labels = {_kind(run): case.labels for run, case in cases.items()}
         others = [record for run, record in there.items() if run not in cases and _kind(run) in labels]
-        further = [Place(labels[_kind(record.run)], record.run.seed, record) for record in others]
+        further = [Place(labels[_kind(record.run)], record.run.seed, record, further=True) for record in others]
         return Evidence(self.id, scale, (*asked, *further), self.published)
 
 

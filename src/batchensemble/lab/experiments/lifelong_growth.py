@@ -46,6 +46,7 @@ LIFELONG_GROWTH = Experiment(
             {"method": BATCH},
             "Separate networks keep far more than BatchEnsemble.",
             at_least=5,
+            counted=True,
         ),
     ),
 )

@@ -107,7 +107,7 @@ def shown(*places: tuple[str, str]) -> tuple[View, ...]:
             xlabel="seconds of training",
             aligned=True,
             name="time",
-            title="Validation loss against time, on machines that trainings may have shared",
+            title="Validation loss against time",
         ),
         over_steps("bleu_curve", x="bleu_steps", name="bleu", title="BLEU over the course of training"),
         *(claim for place in places for claim in claims(*place)),

@@ -22,7 +22,7 @@ REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
 DIFFERENCE = Quantity("difference", "difference", digits=2)
 CHANCE = Quantity("p", "p", digits=3)
 UNIFORM = "Uniform"
-NOISE = 0.05  # p-values above are no evidence
+NOISE = 0.05  # p-values from here on are no evidence
 HOW = "Regret in percent of Uniform's on the same data; ± is the standard error of the mean over trials."
 RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks are larger than ranks among these."
 
@@ -51,7 +51,8 @@ class Regrets:
                 found[pair] = games
         if not found:
             raise NotMeasured("no game has been played")
-        return cls(methods, problems, found)
+        played = {method for method, _ in found}
+        return cls(tuple(method for method in methods if method in played), problems, found)
 
     @property
     def trials(self) -> dict[tuple[str, str], Tensor]:
@@ -223,12 +224,12 @@ def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -
 
 
 def _noise(chance: float, trials: int) -> tuple[bool, str]:
-    """Whether a p-value is noise, and in words; so few trials that they could say nothing else leave it unknown."""
+    """Whether a p-value may be noise, and in words; too few trials can say nothing else."""
     least = 2.0 ** (1 - trials)
-    if least > NOISE:
+    if least >= NOISE:
         few = f"too few trials to tell from noise, p = {chance:.3f} where {trials} cannot give less than {least:.3f}"
-        return False, few
-    noise = chance > NOISE
+        return True, few
+    noise = chance >= NOISE
     return noise, f"{'within' if noise else 'beyond'} the noise of the trials, p = {chance:.3f}"
 
 

@@ -79,14 +79,18 @@ class Section:
     @property
     def extent(self) -> str:
         """The scale, and how many of its runs there are unless all are."""
-        places = len(self.evidence.places)
-        done = places - len(self.evidence.missing)
-        return self.scale if done == places else f"{self.scale} {done}/{places}"
+        asked, missing = self.evidence.asked, len(self.evidence.missing)
+        return f"{self.scale} {asked - missing}/{asked}" if missing else self.scale
 
     @property
-    def measured(self) -> bool:
-        """Whether any of the claims could be held against numbers."""
-        return self.count(Verdict.OPEN) < len(self.checks)
+    def measured(self) -> tuple[Check, ...]:
+        """The claims that could be held against numbers."""
+        return tuple(check for check in self.checks if check.verdict is not Verdict.OPEN)
+
+    @property
+    def open(self) -> tuple[Check, ...]:
+        """Those that could not."""
+        return tuple(check for check in self.checks if check.verdict is Verdict.OPEN)
 
     def count(self, verdict: Verdict) -> int:
         """How many claims came out so."""
@@ -103,6 +107,12 @@ class Chapter:
     sections: tuple[Section, ...]
     not_run: tuple[Scale, ...]
     published: Table | None = None
+
+    @property
+    def judged(self) -> Section | None:
+        """The section of the largest scale at which a claim was measured, or of the largest; smoke judges nothing."""
+        found = [section for section in self.sections if section.scale != "smoke"]
+        return next((section for section in found if section.measured), next(iter(found), None))
 
 
 def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> list[Chapter]:

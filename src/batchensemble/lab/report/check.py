@@ -1,7 +1,11 @@
 """A claim of the paper, held against what was measured: it holds, it does not hold here, or nobody can tell."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
+
+SURE = 2.0
+"""Standard errors around a number within which its true value may lie."""
 
 
 class Verdict(Enum):
@@ -9,15 +13,45 @@ class Verdict(Enum):
 
     HOLDS = "holds"
     FAILS = "does not hold here"
+    ONE_YES = "with one seed: yes"
+    ONE_NO = "with one seed: no"
     UNDECIDED = "within the noise"
     OPEN = "not measured"
 
     @classmethod
-    def of(cls, holds: bool, *, within_noise: bool = False) -> "Verdict":
-        """The verdict on a claim that was measured; a difference within the noise decides nothing, either way."""
+    def of(cls, holds: bool, *, within_noise: bool = False, one_seed: bool = False) -> "Verdict":
+        """The verdict on a claim that was measured: noise decides nothing, and one seed does not know its noise."""
+        if one_seed:
+            return cls.ONE_YES if holds else cls.ONE_NO
         if within_noise:
             return cls.UNDECIDED
         return cls.HOLDS if holds else cls.FAILS
+
+
+@dataclass(frozen=True)
+class Span:
+    """The numbers between which a claim holds, both included.
+
+    Examples:
+        >>> above_zero = Span(low=0.0)
+        >>> above_zero.verdict(0.3, error=0.1), above_zero.verdict(0.1, error=0.1), above_zero.verdict(0.1, error=None)
+        (<Verdict.HOLDS: 'holds'>, <Verdict.UNDECIDED: 'within the noise'>, <Verdict.ONE_YES: 'with one seed: yes'>)
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __contains__(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+    def verdict(self, number: float, error: float | None) -> Verdict:
+        """The verdict on a number and its standard error, which is `None` where there is one seed.
+
+        A number decides where the claim holds, or fails, for all that its noise allows: `SURE` errors to either side.
+        """
+        least, most = number - SURE * (error or 0.0), number + SURE * (error or 0.0)
+        sure = (least in self and most in self) or most < self.low or least > self.high
+        return Verdict.of(number in self, within_noise=not sure, one_seed=error is None)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def circumstances(evidence: Evidence) -> str:
         _joined(commit_of(record.provenance) for record in records),
     ]
     if evidence.missing:
-        parts.append(f"{len(evidence.missing)} of {len(evidence.places)} runs are missing")
+        parts.append(f"{len(evidence.missing)} of {evidence.asked} runs are missing")
     return " · ".join(part for part in parts if part)
 
 
@@ -59,7 +59,7 @@ def _ranges(numbers: list[int]) -> str:
 
 def _epochs(records: Iterable[Record]) -> str:
     epochs = sorted({record.metrics["epochs"] for record in records if record.metrics.get("epochs")})
-    return f"{' or '.join(map(str, epochs))} epochs" if epochs else ""
+    return f"{' or '.join(map(str, epochs))} epoch{'s' * (epochs != [1])}" if epochs else ""
 
 
 def _versions(provenance: Provenance) -> str:

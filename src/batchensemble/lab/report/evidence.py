@@ -17,11 +17,12 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run belongs, and its record if it was run."""
+    """Where a run belongs, and its record if it was run; `further` where the grid has no such seed."""
 
     labels: Mapping[str, str]
     seed: int
     record: Record | None = None
+    further: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ class Evidence:
     def missing(self) -> tuple[Place, ...]:
         """What was asked for and is not there."""
         return tuple(place for place in self.places if place.record is None)
+
+    @property
+    def asked(self) -> int:
+        """How many runs the grid has; further seeds are none of them."""
+        return sum(not place.further for place in self.places)
 
     @property
     def comparable(self) -> bool:

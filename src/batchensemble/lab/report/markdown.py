@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from batchensemble.lab.report.chapters import Chapter, Section
+from batchensemble.lab.report.check import Verdict
 from batchensemble.lab.report.circumstances import SCALE_MEANING, circumstances
 from batchensemble.lab.report.page import TITLE, file_name
 
@@ -34,7 +35,7 @@ def _section(section: Section) -> Iterator[str]:
     yield f"### {section.evidence.experiment}, {section.scale} scale"
     yield f"*{section.scale} scale: {SCALE_MEANING[section.scale]}.*"
     if section.checks:
-        yield "\n".join(check.markdown() for check in section.checks)
+        yield "\n".join((*(check.markdown() for check in section.measured), *_open(section)))
     for table in section.tables:
         yield table.markdown()
     for figure in section.figures:
@@ -48,5 +49,14 @@ def _section(section: Section) -> Iterator[str]:
         yield circumstances(section.evidence)
 
 
+def _open(section: Section) -> Iterator[str]:
+    """All claims that were not measured in one item."""
+    if section.open:
+        yield f"- **{Verdict.OPEN.value}** ({len(section.open)}): {' '.join(check.claim for check in section.open)}"
+
+
 def _missing(section: Section) -> str:
-    return "; ".join(f"{', '.join(place.labels.values())}, seed {place.seed}" for place in section.evidence.missing)
+    seeds: dict[str, list[str]] = {}
+    for place in section.evidence.missing:
+        seeds.setdefault(", ".join(place.labels.values()), []).append(str(place.seed))
+    return "; ".join(f"{name}, seed{'s' * (len(of) > 1)} {', '.join(of)}" for name, of in seeds.items())

@@ -12,7 +12,14 @@ from batchensemble.lab.report.figure import Drawing, Figure
 from batchensemble.lab.report.style import WIDTH
 from batchensemble.lab.report.table import Table
 
-MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNDECIDED: "≈", Verdict.OPEN: "?"}
+MARKS = {
+    Verdict.HOLDS: "✓",
+    Verdict.FAILS: "✗",
+    Verdict.ONE_YES: "(✓)",
+    Verdict.ONE_NO: "(✗)",
+    Verdict.UNDECIDED: "≈",
+    Verdict.OPEN: "?",
+}
 TITLE = "BatchEnsemble, measured"
 
 

@@ -15,11 +15,28 @@ GREY, BLUE, ORANGE, GREEN, PURPLE, RED, SKY, OLIVE = (
 WIDTH = 6.4  # inches; letters of ten points stay legible at half of it
 DPI = 160
 
+_NAMED = {
+    "ewc": RED,
+    "pnn": PURPLE,
+    "bntuned": OLIVE,
+    "separatenetworks": SKY,
+    "den": ORANGE,
+    "rcl": GREEN,
+    "batchensemble8": BLUE,
+    "batchensemble4": SKY,
+    "naiveensemble8": GREEN,
+    "naiveensemble4": OLIVE,
+    "neurallinear": PURPLE,
+    "linfullpost": RED,
+}
 _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("single",), GREY),
     (("vanilla",), GREY),
     (("uniform",), GREY),
     (("batchensemble", "dropout"), PURPLE),
+    (("batchensemble", "repeated"), RED),
+    (("batchensemble", "mean"), OLIVE),
+    (("batchensemble", "large"), SKY),
     (("batchensemble",), BLUE),
     (("naive", "small"), SKY),
     (("naive",), GREEN),
@@ -27,7 +44,8 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("dropout",), ORANGE),
 )
 _FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "*", "p", "d")
+_MARKERS = {GREY: "o", BLUE: "D", ORANGE: "s", GREEN: "^", PURPLE: "v", RED: "P", SKY: "X", OLIVE: "p"}
+_FURTHER_MARKERS = ("<", ">", "h", "*", "d")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2, 1, 1, 1, 1, 1, 2)), (0, (12, 4)))
 
 RC: dict[str, Any] = {
@@ -87,10 +105,24 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     return {name: chosen[name] for name in names}
 
 
+def markers(names: Iterable[str]) -> dict[str, str]:
+    """A marker for every method, which goes with its colour; methods that share a colour get further ones.
+
+    Examples:
+        >>> markers(["Single", "BatchEnsemble"])["BatchEnsemble"] == markers(["BatchEnsemble"])["BatchEnsemble"]
+        True
+    """
+    found: dict[str, str] = {}
+    for name, colour in colours(names).items():
+        left = [_MARKERS[colour], *_FURTHER_MARKERS]
+        found[name] = next((marker for marker in left if marker not in found.values()), left[0])
+    return found
+
+
 def _family(name: str) -> str | None:
     plain = name.lower().replace(" ", "").replace("-", "").replace("bedrop", "batchensembledropout")
     found = (colour for words, colour in _FAMILIES if all(word in plain for word in words))
-    return next(found, None)
+    return _NAMED.get(plain) or next(found, None)
 
 
 def dark_aware(svg: str) -> str:

@@ -1,6 +1,7 @@
 """Every figure is drawn, the same every time, and shows the numbers of its records."""
 
 from dataclasses import replace
+from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,7 +10,7 @@ from fake_records import evidence, place
 
 from batchensemble.lab.records import Published
 from batchensemble.lab.report import Evidence, Figure, NotMeasured, Place, Quantity
-from batchensemble.lab.report.style import BLUE, GREY, INK, colours
+from batchensemble.lab.report.style import BLUE, GREY, INK, colours, markers
 from batchensemble.lab.report.views import (
     bars,
     by_severity,
@@ -24,6 +25,7 @@ from batchensemble.lab.report.views import (
     reliability_diagrams,
     training_curves,
 )
+from batchensemble.lab.report.views.lines import GAP
 
 SEEN = Quantity("seen_accuracy", "accuracy on tasks so far", "%", 100.0)
 VIEWS = {
@@ -105,10 +107,37 @@ def test_methods_keep_their_colours_and_variants_get_others() -> None:
 def test_no_two_curves_of_one_figure_look_alike() -> None:
     names = ("NaiveEnsemble4", "NaiveEnsemble8", "BatchEnsemble4", "BatchEnsemble8", "Dropout", "LinFullPost", "RMS")
     names += ("AlphaDiv", "BBB", "MultitaskGP", "NeuralLinear", "ParamNoise", "Uniform")
-    found = evidence(place({"curve": list(range(40))}, {"method": name}) for name in names)
+    found = evidence(
+        place({"curve": list(range(start, start + 40))}, {"method": name}) for start, name in enumerate(names)
+    )
     (panel,) = canvas_of(over_steps("curve")(found)).axes
     looks = {(line.get_color(), repr(line._dash_pattern)) for line in panel.lines}
     assert len(looks) == len(names)
+
+
+def test_methods_keep_their_markers_whoever_is_beside_them() -> None:
+    few, many = markers(["BatchEnsemble", "PNN"]), markers(["Vanilla", "EWC", "PNN", "BatchEnsemble", "BN-tuned"])
+    assert (few["BatchEnsemble"], few["PNN"]) == (many["BatchEnsemble"], many["PNN"])
+    assert len(set(many.values())) == 5
+    assert colours(["PNN", "DEN"])["PNN"] == colours(["BatchEnsemble", "PNN", "Separate networks"])["PNN"]
+
+
+def test_a_curve_that_lies_on_another_is_dashed() -> None:
+    curves = {"Single": [3.0, 2.0, 1.0], "Naive ensemble": [3.0, 2.0, 1.0], "BatchEnsemble": [3.0, 2.5, 2.0]}
+    found = evidence(place({"curve": values}, {"method": name}) for name, values in curves.items())
+    (panel,) = canvas_of(over_steps("curve")(found)).axes
+    assert [line.get_linestyle() for line in panel.lines] == ["-", "--", "-"]
+
+
+def test_curves_beside_those_that_matter_are_grey_and_named_at_their_ends() -> None:
+    ends = {"Ours": 1.0, "RMS": 50.0, "BBB": 50.5, "Uniform": 100.0}
+    found = evidence(place({"curve": [0.0, end]}, {"method": name}) for name, end in ends.items())
+    canvas = canvas_of(over_steps("curve", highlight=("Ours",))(found))
+    (panel,) = canvas.axes
+    assert [text.get_text() for text in canvas.legends[0].texts] == ["Ours"]
+    names = {text.get_text(): text.get_position()[1] for text in panel.texts}
+    assert list(names) == ["RMS", "BBB", "Uniform"]
+    assert names["BBB"] - names["RMS"] == pytest.approx(GAP)
 
 
 @pytest.mark.parametrize(("better", "scale"), [("lower", "log"), ("higher", "linear")])
@@ -122,6 +151,7 @@ def test_curves_that_end_far_apart_get_a_logarithmic_axis_and_the_caption_says_s
     mushroom, jester = canvas_of(figure).axes
     assert (mushroom.get_yscale(), jester.get_yscale()) == (scale, "linear")
     assert ("logarithmic axis" in figure.caption) == (scale == "log")
+    assert (mushroom.get_ylabel().endswith("(log)"), jester.get_ylabel()) == (scale == "log", "regret")
 
 
 def test_boxes_span_the_corruptions_mean_over_seeds() -> None:
@@ -156,7 +186,8 @@ def test_a_share_that_was_not_run_has_no_panel(diversity_evidence) -> None:
 
 def test_the_axis_reaches_shares_that_were_not_run(diversity_evidence) -> None:
     places = [
-        one if one.labels["share"] == "100 %" else Place(one.labels, one.seed) for one in diversity_evidence.places
+        one if one.labels["share"] in ("100 %", "50 %") else Place(one.labels, one.seed)
+        for one in diversity_evidence.places
     ]
     (panel,) = canvas_of(over_label("share", "accuracy")(evidence(places))).axes
     low, high = panel.get_xlim()
@@ -217,6 +248,23 @@ def test_reliability_is_that_of_the_mean_prediction(logits_evidence) -> None:
     assert len(blue) == len(shares)
 
 
+@pytest.mark.parametrize("count", [10, 28])
+def test_numbers_of_recipes_lie_on_no_other_number_or_mark(count, rng) -> None:
+    drawn = zip(rng.normal(0.7, 0.03, count), rng.normal(0.2, 0.03, count), strict=True)
+    found = evidence(
+        place({"member_accuracy": [m], "disagreement": d, "accuracy": m + d / 9}, {"recipe": f"recipe {number}"})
+        for number, (m, d) in enumerate(drawn)
+    )
+    canvas = canvas_of(recipes()(found))
+    canvas.canvas.draw()
+    panel, key = canvas.axes
+    numbers = [text.get_window_extent() for text in panel.texts if text.get_text().isdecimal()]
+    assert len(numbers) >= count
+    assert not any(one.overlaps(other) for one, other in combinations(numbers[:count], 2))
+    ensembles = [float(text.get_text()) for text in key.texts if "." in text.get_text()]
+    assert ensembles == sorted(ensembles, reverse=True)
+
+
 def test_lines_of_equal_accuracy_are_those_of_the_plane(rng) -> None:
     members, apart = rng.uniform(0.6, 0.8, 12), rng.uniform(0.05, 0.3, 12)
     found = evidence(
@@ -269,6 +317,28 @@ def test_the_papers_claims_are_rings_on_the_cost_figure(cost_evidence) -> None:
 def test_without_a_gpu_there_is_no_panel_of_memory() -> None:
     rows = [{"kind": "BatchEnsemble", "members": size, "relative_seconds": size, "memory": 0.0} for size in (1, 4)]
     assert len(canvas_of(cost_by_size({})(evidence([place({"cost": rows}, {})]))).axes) == 1
+
+
+def test_what_nobody_measured_gets_no_panel(lifelong_evidence) -> None:
+    found = evidence([*lifelong_evidence.places, Place({"method": "RCL"}, 0)])
+    assert len(canvas_of(bars("forgetting", "training_seconds")(found)).axes) == 1
+    with pytest.raises(NotMeasured, match="no run has training time"):
+        bars("training_seconds")(found)
+
+
+def test_a_point_alone_is_no_curve() -> None:
+    places = [place({"accuracy": 0.9}, {"method": "A", "share": "100 %"}), Place({"method": "A", "share": "50 %"}, 0)]
+    with pytest.raises(NotMeasured, match="no method has accuracy at more than one share"):
+        over_label("share", "accuracy")(evidence(places))
+
+
+def test_bins_of_few_pictures_are_faded() -> None:
+    logits = np.zeros((1, 105, 2))
+    logits[:, :5, 0], logits[:, 5:, 0] = 0.5, 5.0  # five pictures that it is not sure of
+    arrays = {"logits": logits, "labels": np.zeros(105, dtype=np.int64)}
+    above, _ = canvas_of(reliability_diagrams()(evidence([place({}, {"method": "A"}, arrays=arrays)]))).axes
+    few, many = (bar.get_facecolor()[3] for bar in above.containers[0])
+    assert (few, many) == (0.25, 1.0)
 
 
 def test_a_missing_bar_says_so(lifelong_evidence) -> None:

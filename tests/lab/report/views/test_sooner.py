@@ -4,6 +4,7 @@ import pytest
 from fake_records import evidence, place
 
 from batchensemble.lab.report.check import Verdict
+from batchensemble.lab.report.evidence import NotMeasured
 from batchensemble.lab.report.views import over_steps, sooner
 
 FAST, SLOW = {"method": "fast"}, {"method": "slow"}
@@ -36,6 +37,12 @@ def test_steps_to_the_lowest_mean_of_the_other(losses, verdict, words):
     assert words in check.words
 
 
+def test_one_seed_says_so():
+    found = measured([(3.0, 2.0, 1.0, 1.0)])
+    assert sooner("loss", FAST, SLOW, "It is faster.")(found).verdict is Verdict.ONE_YES
+    assert sooner("loss", FAST, SLOW, "It is faster.", times=9)(found).verdict is Verdict.ONE_NO
+
+
 def test_time_is_the_mean_over_seeds():
     check = sooner("loss", FAST, SLOW, "It is faster.", x="seconds")(measured([(3.0, 2.0, 1.0, 1.0)] * 2))
     assert "1.60 times as fast" in check.words
@@ -44,6 +51,16 @@ def test_time_is_the_mean_over_seeds():
 def test_what_was_not_measured_is_said():
     check = sooner("loss", FAST, {"method": "nobody"}, "It is faster.")(measured([(1.0,) * 4]))
     assert (check.verdict, check.words) == (Verdict.OPEN, "No loss of nobody.")
+
+
+def test_without_times_there_is_nothing_to_say_of_them():
+    untimed = evidence(
+        place({"loss": [2.0, 1.0], "steps": [10, 20]}, labels, seed) for labels in (FAST, SLOW) for seed in (0, 1)
+    )
+    assert sooner("loss", FAST, SLOW, "It is faster.", x="seconds")(untimed).verdict is Verdict.OPEN
+    assert over_steps("loss", x="steps")(untimed).name == "curves"
+    with pytest.raises(NotMeasured, match="no run has loss by seconds of training"):
+        over_steps("loss", x="seconds", xlabel="seconds of training", aligned=True)(untimed)
 
 
 def test_curves_over_time_are_matched_point_by_point():

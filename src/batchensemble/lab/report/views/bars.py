@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 HOW = "Bars are means, their whiskers one sample standard deviation over seeds."
+ALONE = "Bars are single runs."
 RINGS = "Rings are the paper's numbers."
 EDGE = 0.33  # of a row, from the middle of a bar to its rim
 Bars = dict[str, Summary | None]
@@ -23,7 +24,7 @@ Bars = dict[str, Summary | None]
 def bars(
     *metrics: str | Quantity, rows: str = "method", name: str = "bars", title: str = "", log: bool = False
 ) -> View:
-    """A bar for every method, a panel per metric and data set; a run that is missing leaves its place and says so.
+    """A bar for every method, a panel per metric and data set that has any; a run that is missing says so.
 
     Args:
         metrics: by name, or as a `Quantity` of your own.
@@ -36,16 +37,18 @@ def bars(
 
     def view(evidence: Evidence) -> Figure:
         names = evidence.labels(rows)
-        found = [
-            (place, part, each, {one: part.summary(each.metric, **{rows: one}) for one in names})
-            for place, part in evidence.apart(rows).items()
-            for each in shown
+        parts = {place: part for place, part in evidence.apart(rows).items() if part.results}
+        kept = [
+            each for each in shown if any(any(_heights(part, each, rows, names).values()) for part in parts.values())
         ]
-        if not any(summary for *_, heights in found for summary in heights.values()):
+        if not kept:
             raise NotMeasured(f"no run has {' or '.join(each.name for each in shown)}")
+        found = [
+            (place, part, each, _heights(part, each, rows, names)) for place, part in parts.items() for each in kept
+        ]
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across=len(shown), sharey=True)
+            axes = grid(canvas, len(found), across=len(kept), sharey=True)
             for panel, (place, part, each, heights) in zip(axes, found, strict=True):
                 _panel(panel, heights, each, log)
                 _rings(panel, _published(part, names, each, rows))
@@ -53,13 +56,19 @@ def bars(
             axes[0].set_yticks(range(len(names)), names)
             axes[0].set_ylim(len(names) - 0.5, -0.5)  # also where the last bars are missing
 
-        alt = f"Bars of {', '.join(each.name for each in shown)} for {', '.join(names)}."
-        heading = title or sentence(each.name for each in shown)
-        size = (max(WIDTH, 1.4 + 2.1 * len(shown)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(shown)))
-        how = f"{HOW} {RINGS}" if any(_published(part, names, each, rows) for _, part, each, _ in found) else HOW
+        alt = f"Bars of {', '.join(each.name for each in kept)} for {', '.join(names)}."
+        heading = title or sentence(each.name for each in kept)
+        size = (max(WIDTH, 1.4 + 2.1 * len(kept)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(kept)))
+        several = any(summary and summary.count > 1 for *_, heights in found for summary in heights.values())
+        rings = any(_published(part, names, each, rows) for _, part, each, _ in found)
+        how = f"{HOW if several else ALONE}{f' {RINGS}' * rings}"
         return Figure(name, heading, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _heights(part: Evidence, shown: Quantity, rows: str, names: tuple[str, ...]) -> Bars:
+    return {name: part.summary(shown.metric, **{rows: name}) for name in names}
 
 
 def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
@@ -77,6 +86,7 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
     panel.margins(x=0.22)
     if log:
         logarithmic(panel, "x")
+        panel.set_xlabel(f"{shown.heading} (log)")
     panel.grid(visible=False, axis="y")
     panel.tick_params(axis="y", length=0)
 

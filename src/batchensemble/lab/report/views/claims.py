@@ -1,15 +1,32 @@
 """Claims that numbers can settle: this is higher, lower, about equal, so many times as much."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from batchensemble.lab.report.check import Check, Verdict
+from batchensemble.lab.report.check import Check, Span, Verdict
 from batchensemble.lab.report.evidence import Evidence, Summary
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.views.view import View
 
 Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is claimed of two kinds of runs: in which span their difference lies, or their ratio.
+
+    Args:
+        words: the paper's.
+        holds: the span.
+        as_ratio: whether it is one of ratios.
+        counted: whether the numbers are counted and so the same with every seed.
+    """
+
+    words: str
+    holds: Span
+    as_ratio: bool = False
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,19 +43,33 @@ class _Pair:
         return self.this.mean - self.other.mean
 
     @property
-    def noise_is_known(self) -> bool:
-        """Whether both sides have several seeds."""
-        return min(self.this.count, self.other.count) > 1
+    def ratio(self) -> float:
+        return self.this.mean / self.other.mean if self.other.mean else math.nan
 
     @property
-    def within_noise(self) -> bool:
-        """Whether the difference is known to be smaller than twice its standard error."""
-        error = math.sqrt(sum((side.spread or 0.0) ** 2 / side.count for side in (self.this, self.other)))
-        return self.noise_is_known and abs(self.difference) < 2 * error
+    def error(self) -> float | None:
+        """The standard error of the difference; `None` where a side has one seed."""
+        if min(self.this.count, self.other.count) < 2:
+            return None
+        return math.hypot(*(_error(side) for side in (self.this, self.other)))
 
-    def decide(self, holds: bool) -> Verdict:
-        """The verdict on a difference, which its noise may forbid."""
-        return Verdict.of(holds, within_noise=self.within_noise)
+    @property
+    def ratio_error(self) -> float | None:
+        """The standard error of the ratio, likewise."""
+        if self.error is None:
+            return None
+        return self.ratio * math.hypot(
+            *(_error(side) / side.mean if side.mean else 0.0 for side in (self.this, self.other))
+        )
+
+    def judge(self, claim: _Claim) -> Verdict:
+        """What the numbers say."""
+        value, error = (self.ratio, self.ratio_error) if claim.as_ratio else (self.difference, self.error)
+        return claim.holds.verdict(value, 0.0 if claim.counted else error)
+
+
+def _error(side: Summary) -> float:
+    return (side.spread or 0.0) / math.sqrt(side.count)
 
 
 def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
@@ -49,17 +80,28 @@ def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by
         >>> view(Evidence("cifar", "smoke", ())).verdict.value
         'not measured'
     """
-    return _compare(metric, this, than, claim, lambda pair: pair.decide(pair.difference > by))
+    return _compare(metric, this, than, _Claim(claim, Span(low=math.nextafter(by, math.inf))))
 
 
-def lower(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
-    """The claim that `this` has less of a metric than `than`, by at least `by`."""
-    return _compare(metric, this, than, claim, lambda pair: pair.decide(pair.difference < -by))
+def lower(
+    metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0, counted: bool = False
+) -> View:
+    """The claim that `this` has less of a metric than `than`, by at least `by`.
+
+    Args:
+        metric: by name, or as a `Quantity` of your own.
+        this: labels of the one.
+        than: labels of the other.
+        claim: in words.
+        by: at least, in the metric's own unit.
+        counted: whether the metric is counted, parameters say: it is the same with every seed, and one is enough.
+    """
+    return _compare(metric, this, than, _Claim(claim, Span(high=math.nextafter(-by, -math.inf)), counted=counted))
 
 
 def on_a_par(metric: str | Quantity, this: Labels, with_: Labels, claim: str, *, within: float) -> View:
     """The claim that `this` and `with_` differ by at most `within` (in the metric's own unit)."""
-    return _compare(metric, this, with_, claim, lambda pair: Verdict.of(abs(pair.difference) <= within))
+    return _compare(metric, this, with_, _Claim(claim, Span(-within, within)))
 
 
 def ratio(
@@ -70,24 +112,16 @@ def ratio(
     *,
     at_least: float = 0.0,
     at_most: float = float("inf"),
+    counted: bool = False,
 ) -> View:
-    """The claim that `this` has between `at_least` and `at_most` times as much of a metric as `over`."""
+    """The claim that `this` has between `at_least` and `at_most` times as much of a metric as `over`.
 
-    def judge(pair: _Pair) -> Verdict:
-        return Verdict.of(bool(pair.other.mean) and at_least <= pair.this.mean / pair.other.mean <= at_most)
+    `counted` is for metrics that are the same with every seed, as for `lower`.
+    """
+    return _compare(metric, this, over, _Claim(claim, Span(at_least, at_most), as_ratio=True, counted=counted))
 
-    return _compare(metric, this, over, claim, judge, as_ratio=True)
 
-
-def _compare(
-    metric: str | Quantity,
-    this: Labels,
-    other: Labels,
-    claim: str,
-    judge: Callable[["_Pair"], Verdict],
-    *,
-    as_ratio: bool = False,
-) -> View:
+def _compare(metric: str | Quantity, this: Labels, other: Labels, claim: _Claim) -> View:
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Check:
@@ -95,22 +129,22 @@ def _compare(
         theirs = evidence.summary(shown.metric, **other)
         if ours is None or theirs is None:
             absent = _name(this) if ours is None else _name(other)
-            return Check(claim, Verdict.OPEN, f"No {shown.name} of {absent}.")
+            return Check(claim.words, Verdict.OPEN, f"No {shown.name} of {absent}.")
         words = f"{_said(shown, this, ours)}; {_said(shown, other, theirs)}"
         pair = _Pair(shown, ours, theirs, words)
-        return Check(claim, judge(pair), _conclusion(pair, as_ratio))
+        return Check(claim.words, pair.judge(claim), f"{pair.words}; {_difference(pair, claim)}.")
 
     return view
 
 
-def _conclusion(pair: _Pair, as_ratio: bool) -> str:
-    if as_ratio and pair.other.mean:
-        return f"{pair.words}; {pair.this.mean / pair.other.mean:.2f} times as much."
+def _difference(pair: _Pair, claim: _Claim) -> str:
+    if claim.as_ratio and pair.other.mean:
+        return f"{pair.ratio:.2f} times as much"
     sign = "+" if pair.difference >= 0 else "-"
-    words = f"{pair.words}; {sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
-    if not pair.noise_is_known:
-        return f"{words} with one seed, so the noise is unknown."
-    return f"{words}, which is within the noise of the seeds." if pair.within_noise else f"{words}."
+    words = f"{sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
+    if claim.counted or pair.error is None:
+        return words
+    return f"{words} with a standard error of {pair.quantity.text(pair.error)}"
 
 
 def _said(shown: Quantity, labels: Labels, summary: Summary) -> str:

@@ -19,7 +19,9 @@ def comparison(
     name: str = "table",
     title: str = "",
 ) -> View:
-    """A table of metrics; a run that was asked for and is not there stays as a row or cell that says so.
+    """A table of metrics; a run that was asked for and is not there is a cell that says so.
+
+    Rows of which nothing was run are left out, as long as there are others: the caption counts what is missing.
 
     Args:
         metrics: by name, or as a `Quantity` of your own.
@@ -39,23 +41,25 @@ def comparison(
         blocks = [{columns: value} for value in evidence.labels(columns)] if columns else [{}]
         heads = tuple(Column(one, "".join(block.values())) for block, one in product(blocks, shown))
         with_epochs = any(True for _ in evidence.with_metric("epochs"))
-        return Table(
-            name,
-            title or sentence(one.name for one in shown),
-            f"{SPREAD} {circumstances(evidence)}",
-            keys,
-            heads,
-            tuple(_line(evidence, place, blocks, shown, with_epochs) for place in _rows(evidence, keys)),
-            ("seeds", "epochs") if with_epochs else ("seeds",),
-        )
+        lines = tuple(_line(evidence, place, blocks, shown, with_epochs) for place in _rows(evidence, keys))
+        caption = f"{SPREAD} {circumstances(evidence)}" if _spread(lines) else circumstances(evidence)
+        facts = ("seeds", "epochs") if with_epochs else ("seeds",)
+        return Table(name, title or sentence(one.name for one in shown), caption, keys, heads, lines, facts)
 
     return view
 
 
+def _spread(lines: Iterable[Line]) -> bool:
+    """Whether a number has a ±, which needs an explanation."""
+    return any(cell.ours is not None and cell.ours.spread is not None for line in lines for cell in line.cells)
+
+
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
-    """The labels of every row, in the order of the grid."""
+    """The labels of every row of which something was run, in the order of the grid; of all if nothing was."""
+    places = [place for place in evidence.places if place.record] or evidence.places
+    run = {tuple(place.labels.get(key, "") for key in keys) for place in places}
     found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)
-    return [dict(zip(keys, values, strict=True)) for values in found]
+    return [dict(zip(keys, values, strict=True)) for values in found if values in run]
 
 
 def _line(

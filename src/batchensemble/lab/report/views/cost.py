@@ -58,8 +58,8 @@ def cost_by_size(
                 draw_curves(panel, curves)
                 _reference(panel, curves, members, rings.get(metric))
                 panel.set_title(heading)
-            canvas.supylabel("times one network", fontsize=10)
-            canvas.supxlabel("members", fontsize=10)
+            canvas.supylabel("times one network (log)", fontsize=10)
+            canvas.supxlabel("members (log)", fontsize=10)
             legend(canvas, axes)
 
         alt = f"{', '.join(heading for heading, *_ in found)} against the number of members."

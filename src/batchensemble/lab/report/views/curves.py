@@ -8,7 +8,18 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
-from batchensemble.lab.report.views.lines import BANDS, FAR, Band, Curve, draw_curves, dress, far_apart, spread_out
+from batchensemble.lab.report.views.lines import (
+    FAR,
+    Band,
+    Curve,
+    band_words,
+    draw_background,
+    draw_curves,
+    dress,
+    far_apart,
+    name_ends,
+    spread_out,
+)
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -32,6 +43,7 @@ def over_steps(
     rows: str = "method",
     band: Band = "deviation",
     log: bool = False,
+    highlight: Sequence[str] = (),
     name: str = "curves",
     title: str = "",
 ) -> View:
@@ -46,6 +58,8 @@ def over_steps(
         rows: the label that tells curves apart.
         band: one standard `deviation` or one standard `error` over seeds and trials.
         log: whether both axes are logarithmic.
+        highlight: the curves that have colours where there are too many for all; the others are grey, with their names
+            at their ends.
         name: of its files.
         title: what it shows; the metric's name by default.
     """
@@ -54,8 +68,8 @@ def over_steps(
     def view(evidence: Evidence) -> Figure:
         parts = evidence.apart(rows).items()
         found = {panel: (_curves(part, rows, shown.metric, x, aligned), shown) for panel, part in parts}
-        caption = f"{BANDS[band]} {circumstances(evidence)}"
-        return _figure(found, (name, title or sentence([shown.name]), caption), xlabel=xlabel, band=band, log=log)
+        words = (name, title or sentence([shown.name]), circumstances(evidence))
+        return _figure(found, words, xlabel=xlabel, band=band, log=log, highlight=highlight)
 
     return view
 
@@ -74,7 +88,7 @@ def training_curves(
         for place, part in evidence.apart(rows).items():
             panels = _log_panels(_logs(part, rows), shown)
             found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
-        return _figure(found, (name, title, f"{BANDS['deviation']} {circumstances(evidence)}"), xlabel="epoch")
+        return _figure(found, (name, title, circumstances(evidence)), xlabel="epoch")
 
     return view
 
@@ -102,29 +116,37 @@ def _figure(
     xlabel: str,
     band: Band = "deviation",
     log: bool = False,
+    highlight: Sequence[str] = (),
 ) -> Figure:
-    """Panels of curves, by title, under a name, a title and a caption."""
+    """Panels of curves, by title, under a name, a title and what stands below every caption."""
     drawn = {title: panel for title, panel in found.items() if panel[0]}
     if not drawn:
         names = dict.fromkeys(shown.name for _, shown in found.values())
-        raise NotMeasured(f"no run has {' or '.join(names)}")
+        raise NotMeasured(f"no run has {' or '.join(names)} by {xlabel}")
     apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
 
     def draw(canvas: "Canvas") -> None:
         axes = grid(canvas, len(drawn))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
-            draw_curves(panel, curves, band=band, factor=shown.factor)
+            grey = {name: curve for name, curve in curves.items() if highlight and name not in highlight}
+            coloured = {name: curve for name, curve in curves.items() if name not in grey}
+            draw_background(panel, grey, shown.factor)
+            draw_curves(panel, coloured, band=band, factor=shown.factor)
             dress(panel, shown.heading, xlabel, log=log)
             if title in apart:
                 spread_out(panel, curves.values(), shown.factor)
+            name_ends(panel, grey, shown.factor)
             panel.set_title(title)
         legend(canvas, axes)
 
     names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
     alt = f"{words[1]} against {xlabel} for {', '.join(names)}."
-    name, title, caption = words
-    caption = f"{LOGARITHMIC} {caption}" if apart else caption
-    return Figure(name, title, caption, alt, draw, (WIDTH, 0.7 + 2.6 * rows_of(len(drawn))))
+    name, title, where = words
+    how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
+    caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
+    return Figure(
+        name, title, caption, alt, draw, (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
+    )
 
 
 def _spread(curves: Curves, shown: Quantity) -> bool:
@@ -147,6 +169,8 @@ def _aligned(several: Sequence[Series]) -> list[Series]:
 def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
     """Every seed's and every trial's curve."""
     for result, values in part.with_metric(metric):
+        if x and x not in result.record.metrics:  # times are left out of records where they are no cost
+            continue
         for series in values if values and isinstance(values[0], list) else [values]:
             yield (result.record.metrics[x] if x else range(1, len(series) + 1)), series
 

@@ -7,7 +7,7 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
-from batchensemble.lab.report.style import GROUND, MARKERS, MUTED, WIDTH, colours
+from batchensemble.lab.report.style import GROUND, MUTED, WIDTH, colours, markers
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -89,13 +89,14 @@ def _points(part: Evidence, shown: Quantity) -> Points:
 
 
 def _panel(panel: "Axes", methods: dict[str, Points]) -> None:
-    for (method, colour), marker in zip(colours(methods).items(), MARKERS, strict=False):
+    marks = markers(methods)
+    for method, colour in colours(methods).items():
         points = methods[method]
         panel.scatter(
             [accuracy for accuracy, _ in points],
             [value for _, value in points],
             s=34,
-            marker=marker,
+            marker=marks[method],
             facecolor=colour,
             edgecolor=GROUND,
             linewidth=0.6,

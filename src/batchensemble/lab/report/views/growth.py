@@ -1,6 +1,7 @@
 """Curves over a number among the labels: the share of the data, the ensemble's size, how many tasks."""
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -8,7 +9,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured, number_of
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
-from batchensemble.lab.report.views.lines import BANDS, Curve, draw_curves, dress
+from batchensemble.lab.report.views.lines import Curve, band_words, draw_curves, dress
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -36,10 +37,10 @@ def over_label(
             (place, part, one, curves)
             for place, part in evidence.apart(rows, label).items()
             for one in shown
-            if (curves := _curves(part, label, one, rows))
+            if _several((curves := _curves(part, label, one, rows)).values())
         ]
         if not found:
-            raise NotMeasured(f"no run has {' or '.join(one.name for one in shown)}")
+            raise NotMeasured(f"no method has {' or '.join(one.name for one in shown)} at more than one {label}")
 
         def draw(canvas: "Canvas") -> None:
             axes = grid(canvas, len(found), across=len(shown))
@@ -53,7 +54,8 @@ def over_label(
             legend(canvas, axes)
 
         alt = f"{', '.join(one.name for one in shown)} against {xlabel or label}."
-        caption = f"{BANDS['deviation']} {circumstances(evidence)}"
+        how = band_words(curve for *_, curves in found for curve in curves.values())
+        caption = f"{how} {circumstances(evidence)}".lstrip()
         heading = title or sentence(one.name for one in shown)
         return Figure(
             name,
@@ -65,6 +67,11 @@ def over_label(
         )
 
     return view
+
+
+def _several(curves: Iterable[Curve]) -> bool:
+    """Whether there is a line to draw: a point alone is a number, and stands in a table."""
+    return any(len(curve.x) > 1 for curve in curves)
 
 
 def _curves(evidence: Evidence, label: str, shown: Quantity, rows: str) -> dict[str, Curve]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from batchensemble.lab.report.style import DASHES, MARKERS, colours
+from batchensemble.lab.report.style import DASHES, MUTED, colours, markers
 from batchensemble.lab.report.views.panels import logarithmic
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ BANDS: Mapping[Band, str] = {
     "error": "Lines are means and bands one standard error over seeds.",
 }
 
+GAP = 0.065  # of a panel's height, between names
+MARKED = 25  # curves of more points have no markers
+ON_TOP = (0, (4, 4))
 FAR = 5.0
 """Curves that fall, or should, and end further apart than this many times get a logarithmic axis."""
 
@@ -58,6 +61,13 @@ class Curve:
         width = np.sqrt(squares / np.maximum(count - 1, 1))
         return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
 
+    def covers(self, other: "Curve") -> bool:
+        """Whether its means are those of another one."""
+        if self.x.shape != other.x.shape or not np.array_equal(self.x, other.x):
+            return False
+        ours, theirs = (curve.mean_and_band("deviation")[0] for curve in (self, other))
+        return np.allclose(ours, theirs, rtol=1e-3, equal_nan=True)
+
     @property
     def end(self) -> float:
         """The last mean."""
@@ -65,26 +75,88 @@ class Curve:
         return float(mean[np.isfinite(mean)][-1])
 
 
+def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
+    """What lines and bands are, where a curve has several seeds.
+
+    Examples:
+        >>> band_words([Curve.over([([1], [0.5])])]), band_words([Curve.over([([1], [0.5])] * 2)])[:15]
+        ('', 'Lines are means')
+    """
+    return BANDS[band] if any(len(curve.y) > 1 for curve in curves) else ""
+
+
 def draw_curves(panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0) -> None:
     """Every curve with its band; colours, dashes and marks tell them apart.
 
     Args:
         panel: where.
-        curves: by name.
+        curves: by name; one that lies on an earlier one is dashed, so that both are seen.
         band: what its half-width is.
         factor: from what was recorded to what is shown.
     """
     faint = 0.18 if len(curves) <= 6 else 0.07
     used: Counter[str] = Counter()
+    marks = markers(curves)
     for place, (name, colour) in enumerate(colours(curves).items()):
         mean, width = (factor * values for values in curves[name].mean_and_band(band))
         x = curves[name].x
-        marker = MARKERS[place % len(MARKERS)] if len(x) <= 25 else None
+        marker = marks[name] if len(x) <= MARKED else None
         dash = "-" if marker else DASHES[used[colour] % len(DASHES)]
+        if any(curves[name].covers(other) for other in list(curves.values())[:place]):
+            dash = ON_TOP
         used[colour] += 1
         panel.plot(x, mean, color=colour, marker=marker, linestyle=dash, label=name, zorder=3)
         if np.nanmax(width, initial=0) > 0:
             panel.fill_between(x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
+
+
+def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
+    """Curves that others are compared with: thin, grey, without a legend."""
+    for name, curve in curves.items():
+        mean, _ = curve.mean_and_band("deviation")
+        panel.plot(curve.x, factor * mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
+
+
+def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
+    """The names of curves at their right ends, moved apart where they would lie on one another."""
+    panel.set_ylim(panel.get_ylim())
+    to_share = panel.transScale + panel.transLimits
+    ends = {name: float(to_share.transform((curve.x[-1], factor * curve.end))[1]) for name, curve in curves.items()}
+    for name, share in apart(ends, GAP).items():
+        curve = curves[name]
+        panel.annotate(
+            name,
+            (curve.x[-1], factor * curve.end),
+            (1.03, share),
+            textcoords="axes fraction",
+            fontsize=7,
+            color=MUTED,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0},
+        )
+
+
+def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
+    """Places from low to high, each at least `gap` above the one before, moved as little as that needs.
+
+    Examples:
+        >>> apart({"a": 0.5, "b": 0.52, "c": 0.9}, 0.1)
+        {'a': 0.46, 'b': 0.56, 'c': 0.9}
+    """
+    groups: list[list[str]] = []
+    middle: list[float] = []
+    for name in sorted(places, key=places.__getitem__):
+        groups.append([name])
+        middle.append(places[name])
+        while len(groups) > 1 and middle[-1] - middle[-2] < gap * (len(groups[-1]) + len(groups[-2])) / 2:
+            last, centre = groups.pop(), middle.pop()
+            middle[-1] = (middle[-1] * len(groups[-1]) + centre * len(last)) / (len(groups[-1]) + len(last))
+            groups[-1] += last
+    return {
+        name: round(centre + gap * (place - (len(group) - 1) / 2), 6)
+        for group, centre in zip(groups, middle, strict=True)
+        for place, name in enumerate(group)
+    }
 
 
 def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None:
@@ -93,7 +165,7 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None
 
     panel.set(xlabel=xlabel, ylabel=textwrap.fill(ylabel, 28))
     if log:
-        panel.set(xscale="log", yscale="log")
+        panel.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log)", ylabel=textwrap.fill(f"{ylabel} (log)", 28))
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 5, 10]))
 
@@ -113,4 +185,5 @@ def far_apart(curves: Iterable[Curve]) -> bool:
 def spread_out(panel: "Axes", curves: Iterable[Curve], factor: float) -> None:
     """A logarithmic axis that begins a little below the lowest end: cumulative curves begin at zero."""
     logarithmic(panel, "y")
+    panel.set_ylabel(textwrap.fill(f"{panel.get_ylabel()} (log)", 28))
     panel.set_ylim(bottom=factor * min(curve.end for curve in curves) / FAR)

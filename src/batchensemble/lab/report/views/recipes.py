@@ -1,7 +1,7 @@
 """All recipes on one picture: how strong members are alone, how much they differ, what that is worth together."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.style import BLUE, GREEN, GROUND, INK, MUTED, WIDTH
+from batchensemble.lab.report.style import BLUE, GREEN, GREY, GROUND, INK, MUTED, WIDTH
 from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 LINES = 6
-HOW = "Each number is a recipe, listed with its ensemble accuracy beside the picture; the star is the naive ensemble."
+RADII = (10.0, 16.0, 23.0, 31.0)  # in points, from a mark to its number
+LETTERS = np.array([11.0, 9.0])  # in points, what a number needs
+HOW = (
+    "Each number is a recipe, listed with its ensemble accuracy beside the picture, the best first; the star is the "
+    "naive ensemble, squares are single networks."
+)
 PLANE = (
     "Lines of equal ensemble accuracy are those of the plane that fits these recipes best (least squares; what it "
     "leaves unexplained has a standard deviation of {rest:.2f} points)."
@@ -55,6 +60,7 @@ def recipes(
         found = [made for one in evidence.labels(rows) if (made := _recipe(evidence.where(**{rows: one}), one))]
         if not found:
             raise NotMeasured("no recipe has been measured")
+        found.sort(key=lambda one: -one.ensemble)
         plane = _plane(found)
         how = f"{HOW} {PLANE.format(rest=_rest(found, plane))}" if plane is not None else HOW
 
@@ -100,14 +106,68 @@ def _rest(found: list[_Recipe], plane: NDArray[np.float64]) -> float:
 
 
 def _points(panel: "Axes", found: list[_Recipe]) -> None:
-    for number, one in enumerate(found, start=1):
-        colour, marker, size = (GREEN, "*", 420) if one.naive else (BLUE, "o", 150)
-        above = 5 if one.naive else 3
-        panel.scatter(one.disagreement, one.members, s=size, marker=marker, c=colour, edgecolor=GROUND, zorder=above)
-        text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "#fefefe", "zorder": above + 1}
-        panel.text(one.disagreement, one.members, str(number), fontweight="bold", **text)  # type: ignore[arg-type]
+    """A small mark for every recipe, and its number beside it where nothing else is."""
+    for one in found:
+        panel.scatter(one.disagreement, one.members, edgecolor=GROUND, **_mark(one))
+    panel.margins(0.08)
+    panel.set_xlim(left=max(panel.get_xlim()[0], -0.04 * panel.get_xlim()[1]))  # nothing disagrees by less than 0
+    panel.set_ylim(panel.get_ylim())
+    at = panel.transLimits.transform([(one.disagreement, one.members) for one in found]) * _size(panel)
+    for number, (one, place) in enumerate(zip(found, beside(at), strict=True), start=1):
+        panel.annotate(
+            str(number),
+            (one.disagreement, one.members),
+            tuple(place - at[number - 1]),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+            fontweight="bold" if one.naive else "normal",
+            zorder=5,
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 4, "shrinkB": 2},
+        )
     panel.set(xlabel="disagreement between members (%)", ylabel="members' mean accuracy (%)")
-    panel.margins(0.12)
+
+
+def _size(panel: "Axes") -> NDArray[np.float64]:
+    """About the width and height of the panel in points, before its letters have their room."""
+    canvas = panel.get_figure(root=True)
+    if canvas is None:
+        raise ValueError("expected a panel of a figure")
+    return 72 * np.asarray(canvas.get_size_inches()) * (0.54, 0.85)
+
+
+def _mark(one: _Recipe) -> dict[str, Any]:
+    if one.naive:
+        return {"marker": "*", "s": 230, "color": GREEN, "zorder": 4}
+    alone = one.disagreement == 0
+    return {"marker": "s" if alone else "o", "s": 34, "color": GREY if alone else BLUE, "zorder": 3}
+
+
+def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A place for the label of every point `(N, 2)`: as near as it can be without lying on a point or another label.
+
+    Examples:
+        >>> places = beside(np.array([[0.0, 0.0], [100.0, 0.0]]))
+        >>> np.linalg.norm(places - [[0, 0], [100, 0]], axis=1).round().tolist()
+        [10.0, 10.0]
+    """
+    angles = np.linspace(0, 2 * np.pi, 16, endpoint=False) + np.pi / 4
+    around = np.stack([np.cos(angles), np.sin(angles)], 1)
+    offsets = np.concatenate([radius * around for radius in RADII])  # near ones first
+    taken = list(points)
+    places = []
+    for point in points:
+        free = [_distance(point + offset, taken) for offset in offsets]
+        best = next((place for place, room in enumerate(free) if room >= 1), int(np.argmax(free)))
+        places.append(point + offsets[best])
+        taken.append(places[-1])
+    return np.array(places)
+
+
+def _distance(place: NDArray[np.float64], taken: list[NDArray[np.float64]]) -> float:
+    """How far the nearest is, in letters: 1 is room enough."""
+    return float(min(np.linalg.norm((place - other) / LETTERS) for other in taken))
 
 
 def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> None:
@@ -126,17 +186,17 @@ def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> N
 def _levels(low: float, high: float) -> NDArray[np.float64]:
     """Round accuracies between the worst and the best recipe."""
     step = next((step for step in (0.1, 0.25, 0.5, 1.0, 2.0, 5.0) if (high - low) / step <= LINES), 10.0)
-    return np.arange(np.floor(low / step), np.ceil(high / step) + 1) * step
+    return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
 
 
 def _key(panel: "Axes", found: list[_Recipe]) -> None:
     panel.set_axis_off()
     panel.text(1, 1, "ensemble (%)", ha="right", va="bottom", fontsize=8, color=MUTED, transform=panel.transAxes)
     gap = 1 / max(len(found), 12)
-    best = max(one.ensemble for one in found)
     for number, one in enumerate(found, start=1):
-        text = {"va": "top", "fontsize": 8, "color": INK, "transform": panel.transAxes}
+        weight = "bold" if one.naive else "normal"
+        text = {"va": "top", "fontsize": 8, "color": INK, "transform": panel.transAxes, "fontweight": weight}
         height = 1 - gap * (number - 0.6)
-        panel.text(0, height, f"{number}  {one.name}", **text)  # type: ignore[arg-type]
-        weight = "bold" if one.ensemble == best else "normal"
-        panel.text(1, height, f"{one.ensemble:.2f}", ha="right", fontweight=weight, **text)  # type: ignore[arg-type]
+        panel.text(0.07, height, str(number), ha="right", **text)  # type: ignore[arg-type]
+        panel.text(0.1, height, one.name, **text)  # type: ignore[arg-type]
+        panel.text(1, height, f"{one.ensemble:.2f}", ha="right", **text)  # type: ignore[arg-type]

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 HOW = (
     "The share of right answers by confidence, all seeds together; on the dashed line both agree. What is missing to "
-    "the confidence is orange (too sure), what goes beyond it green (not sure enough). The bars below count pictures."
+    "the confidence is orange (too sure), what goes beyond it green (not sure enough). The bars below count pictures; "
+    "where there are fewer than {few}, the bars above are faded."
 )
 
+FEW = 10  # pictures whose share of right answers is mostly chance
 MOST = 5  # diagrams beside each other
 
 
@@ -54,6 +56,8 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
                 axes[2 * row, column].set_title(headline, fontsize=8.5)
             for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
                 panel.set_axis_off()
+            for column in range(across):  # a column may end above others
+                axes[2 * rows_of(len(drawn) - column, across) - 1, column].tick_params(labelbottom=True)
             for row in range(down):
                 axes[2 * row, 0].set_ylabel("accuracy")
                 axes[2 * row + 1, 0].set_ylabel("share")
@@ -61,7 +65,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
 
         alt = f"Reliability diagrams of {', '.join(evidence.kinds(rows))}."
         size = (0.8 + 1.75 * across, 0.5 + 3.0 * down)
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure(name, title, f"{HOW.format(few=FEW)} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
@@ -86,9 +90,13 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
     left, width = edges[:-1][there], np.diff(edges)[there]
     accuracy, confidence = diagram.accuracy.numpy()[there], diagram.confidence.numpy()[there]
     both = np.minimum(accuracy, confidence)
-    above.bar(left, both, width, align="edge", color=BLUE, linewidth=0)
-    above.bar(left, confidence - both, width, both, align="edge", color=ORANGE, alpha=0.6, linewidth=0)
-    above.bar(left, accuracy - both, width, both, align="edge", color=GREEN, alpha=0.6, linewidth=0)
+    sure = np.where(diagram.count.numpy()[there] < FEW, 0.25, 1.0)
+    for colour, height, bottom, strength in (
+        (BLUE, both, 0.0, sure),
+        (ORANGE, confidence - both, both, 0.6 * sure),
+        (GREEN, accuracy - both, both, 0.6 * sure),
+    ):
+        above.bar(left, height, width, bottom, align="edge", color=[(colour, one) for one in strength], linewidth=0)
     above.plot([0, 1], [0, 1], "--", color=INK, linewidth=0.9)
     above.set(xlim=(0, 1), ylim=(0, 1), xticks=(0, 0.5, 1), xticklabels=("0", "0.5", "1"))
     share = (diagram.count / diagram.count.sum()).numpy()[there]
