@@ -186,6 +186,26 @@ def test_in_place_keeps_the_very_weights() -> None:
     assert be.convert(nn.Sequential(nn.Linear(3, 3)), members=2).net[0].weight is not weight
 
 
+@pytest.mark.parametrize("layer", [lambda: nn.Linear(4, 4), lambda: nn.LSTM(4, 4), lambda: nn.MultiheadAttention(4, 2)])
+def test_in_place_a_layers_own_compiled_call_is_not_the_members(layer) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer()
+            self.layer.compile(backend="eager")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.layer(x, x, x) if isinstance(self.layer, nn.MultiheadAttention) else self.layer(x)
+            return y if isinstance(y, torch.Tensor) else y[0]
+
+    net = Net().double().eval()
+    model = randomise(be.convert(net, members=2, combine="mean", batch_dim=1, copy=False))
+    x = torch.randn(3, 5, 4, dtype=torch.float64)
+    for i in range(2):
+        torch.testing.assert_close(model.members(x)[i], model.extract(i)(x))
+    assert not torch.equal(*model.members(x))
+
+
 class Holding(nn.Linear):
     def __init__(self, name: str, value: Any) -> None:
         super().__init__(4, 3)

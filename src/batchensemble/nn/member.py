@@ -171,6 +171,8 @@ OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "r
 def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = (), **attributes: Any) -> nn.Module:
     """`module` as another class: the same tensors, settings and hooks, in containers of its own.
 
+    What `module.compile()` made is left out, as by a deep copy: it would go on answering for `module`.
+
     Args:
         module: left as it is.
         kind: the other class.
@@ -178,6 +180,7 @@ def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = 
         **attributes: to have besides.
     """
     twin = kind.__new__(kind)
+    without = {*without, "_compiled_call_impl"}
     state = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items() if k not in without}
     twin.__dict__.update(state | attributes)
     return twin
