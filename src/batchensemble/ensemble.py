@@ -20,7 +20,6 @@ from batchensemble.nn.convert import Conversion, member_modules, restore_
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.init import Init
 from batchensemble.nn.member import Pick
-from batchensemble.nn.recurrent import Recurrent
 from batchensemble.nn.route import Route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
 
@@ -286,7 +285,7 @@ class Ensemble(nn.Module):
             self._check_index(like)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
-        self._recount()
+        self._count += count
         return self
 
     def keep_members(self, indices: Sequence[int]) -> Self:
@@ -298,14 +297,8 @@ class Ensemble(nn.Module):
             self._check_index(index)
         for _, module in member_modules(self.net):
             module.keep_(indices)
-        self._recount()
+        self._count = len(indices)
         return self
-
-    def _recount(self) -> None:
-        self._count = member_modules(self.net)[0][1].members
-        for module in self.net.modules():
-            if isinstance(module, Recurrent):  # it keeps count itself, its weights are its parts'
-                module.members = self._count
 
     def _check_index(self, member: int) -> None:
         if not 0 <= member < len(self):

@@ -143,6 +143,39 @@ def test_dropout_between_layers_only_in_training() -> None:
     assert torch.equal(module(x)[0], module(x)[0])
 
 
+def test_dropout_set_after_conversion_is_the_members_and_the_extracts() -> None:
+    model = be.convert(nn.LSTM(WIDTH, H, 2, dropout=0.9, batch_first=True), members=M, combine="mean").train()
+    x = torch.randn(N, T, WIDTH)
+    model.net.dropout = 0.0
+    assert torch.equal(model(x)[0], model(x)[0])
+    assert model.extract(0).dropout == 0.0
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_networks_may_ask_what_their_layers_are(kind: str) -> None:
+    class Asking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([getattr(nn, kind)(WIDTH, H, batch_first=True), nn.Linear(H, 2)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = layer(x)[0] if isinstance(layer, getattr(nn, kind)) else layer(x)
+            return x
+
+    model, x = randomise(be.convert(Asking().double(), members=M)).eval(), batch({"batch_first": True})
+    for i in range(M):
+        close(model.members(x)[i], model.extract(i)(x))
+
+
+def test_a_backward_hook_survives_conversion() -> None:
+    seen: list[str] = []
+    net = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GRU(WIDTH, H, batch_first=True))
+    net[1].register_full_backward_hook(lambda *_: seen.append("back"))
+    be.convert(net, members=M, combine="mean").train()(torch.randn(M, T, WIDTH))[0].sum().backward()
+    assert seen == ["back"]
+
+
 def test_a_mode_and_a_hook_survive_conversion() -> None:
     seen: list[str] = []
     net = nn.LSTM(WIDTH, H).eval()

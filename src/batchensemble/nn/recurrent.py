@@ -3,79 +3,51 @@
 A recurrent kernel takes one weight for its whole batch, so rows that chose their members go member by member.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from batchensemble.nn.init import Fast, Init
+from batchensemble.nn.init import Fast
 from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import Converted, Pick, reborn
+from batchensemble.nn.member import OURS, FastModule, Pick, reborn
 from batchensemble.nn.route import rows_of
 
-_HOOKS = (
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-)
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
 
-class Recurrent(Converted):
-    """What LSTM and GRU share. Every weight `weight_ih_l0` of torch's is a `batchensemble.nn.Linear` `ih_l0` here."""
+class Recurrent(FastModule):
+    """What LSTM and GRU share. Every weight `weight_ih_l0` of torch's is a `batchensemble.nn.Linear` `ih_l0` here.
+
+    Finals inherit from it and from the torch layer that they ensemble.
+    """
 
     recurrent_type: ClassVar[type[nn.RNNBase]]
-    members: int
     batch_first: bool
-    training: bool
+    _flat_weights_names: list[str]
+    _init_flat_weights: Any
 
-    def __init__(
-        self,
-        *args: Any,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-        **kwargs: Any,
-    ) -> None:
-        fast = Fast(members, rank, init, generator)
-        super().__init__()
-        self._replace(self.recurrent_type(*args, **kwargs), fast)
-
-    @classmethod
-    def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
-        """The layer around a plain one, whose weights it keeps."""
-        layer = cls.__new__(cls)
-        nn.Module.__init__(layer)
-        layer._replace(module, fast)
-        return layer
-
-    def _replace(self, plain: Any, fast: Fast) -> None:
-        self.members, self.plain_type, self.routed = fast.members, type(plain), False
-        self.__dict__.update({name: vars(plain)[name].copy() for name in _HOOKS})
-        self.train(plain.training)
-        for name in (
-            "input_size",
-            "hidden_size",
-            "num_layers",
-            "bias",
-            "batch_first",
-            "dropout",
-            "bidirectional",
-        ):
-            setattr(self, name, getattr(plain, name))
-        self.proj_size = plain.proj_size
-        self._flat = tuple(plain._flat_weights_names)
-        for name in self._flat:
+    def become(self, fast: Fast) -> None:
+        """Take the weights apart into linear layers that have members."""
+        for name in self._flat_weights_names:
             kind, cell = name.split("_", 1)
             if kind == "weight":
-                linear = linear_of(getattr(plain, name), getattr(plain, f"bias_{cell}", None))
+                linear = linear_of(getattr(self, name), getattr(self, f"bias_{cell}", None))
                 reads_input = cell.startswith("ih_l0")
                 self.add_module(cell, Linear.ensembled(linear, fast if reads_input else fast.behind_first()))
-        self._cell = (_bare(plain),)  # in a tuple: its empty weights are no parameters of ours
+        for name in self._flat_weights_names:
+            del self._parameters[name]
+        self._init_flat_weights()
+
+    @property
+    def members(self) -> int:
+        """How many members there are."""
+        return self._linear("ih_l0").members
+
+    def _linear(self, cell: str) -> Linear:
+        linear: Any = self._modules[cell]
+        return linear  # type: ignore[no-any-return]
 
     def forward(self, input: Tensor | PackedSequence, hx: Hidden = None) -> tuple[Any, Hidden]:
         """As torch's, on batches: `(rows, length, features)` with `batch_first`, else `(length, rows, features)`."""
@@ -110,37 +82,33 @@ class Recurrent(Converted):
 
     def _member(self, member: int, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         """One fused call with this member's weights."""
-        cell = reborn(self._cell[0], self.recurrent_type, _flat_weights=self._folded(member), training=self.training)
+        cell = reborn(self, self.recurrent_type, without=OURS, _modules={}, _flat_weights=self._folded(member))
         if lengths is None:
-            y, hidden = cell(x, hx)
+            y, hidden = cell.forward(x, hx)  # and not cell(), which would call our hooks again
             return y, hidden
-        packed, hidden = cell(pack_padded_sequence(x, lengths, self.batch_first, enforce_sorted=False), hx)
+        packed, hidden = cell.forward(pack_padded_sequence(x, lengths, self.batch_first, enforce_sorted=False), hx)
         total = x.shape[1 if self.batch_first else 0]
         return pad_packed_sequence(packed, self.batch_first, total_length=total)[0], hidden
 
     def _folded(self, pick: Pick) -> list[Tensor]:
         """The plain layer's weights and biases, for one member or the mean."""
-        tensors = []
-        for name in self._flat:
-            kind, cell = name.split("_", 1)
-            linear: Any = self._modules[cell]
-            tensors.append(linear.unstacked(pick)[kind])
-        return tensors
+        named = (name.split("_", 1) for name in self._flat_weights_names)
+        return [self._linear(cell).unstacked(pick)[kind] for kind, cell in named]
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
         """The plain recurrent layer of one member."""
-        module = reborn(self._cell[0], self.plain_type, training=self.training)
-        module.__dict__["_flat_weights"] = list(module._flat_weights)  # type: ignore[arg-type]
-        module.__dict__.update({name: vars(self)[name].copy() for name in _HOOKS})
-        for name, tensor in zip(self._flat, self._folded(pick), strict=True):
+        module: Any = self.plain_twin()
+        for name, tensor in zip(self._flat_weights_names, self._folded(pick), strict=True):
             kind, cell = name.split("_", 1)
-            trains = getattr(self._modules[cell], kind).requires_grad
-            setattr(module, name, nn.Parameter(tensor.detach().clone(), requires_grad=trains))
-        return module
+            trains = getattr(self._linear(cell), kind).requires_grad
+            module._modules.pop(cell, None)
+            module._parameters[name] = nn.Parameter(tensor.detach().clone(), requires_grad=trains)
+        module._init_flat_weights()
+        return module  # type: ignore[no-any-return]
 
 
-class LSTM(Recurrent):
+class LSTM(Recurrent, nn.LSTM):
     """`torch.nn.LSTM` for members.
 
     Example:
@@ -152,29 +120,10 @@ class LSTM(Recurrent):
     recurrent_type = nn.LSTM
 
 
-class GRU(Recurrent):
+class GRU(Recurrent, nn.GRU):
     """`torch.nn.GRU` for members."""
 
     recurrent_type = nn.GRU
-
-
-def _bare(plain: Any) -> nn.RNNBase:
-    """A layer of the same settings, a subclass's own among them, whose weights are empty."""
-    options: dict[str, Any] = {"proj_size": plain.proj_size} if isinstance(plain, nn.LSTM) else {}
-    kind = nn.LSTM if isinstance(plain, nn.LSTM) else nn.GRU
-    bare = kind(
-        plain.input_size,
-        plain.hidden_size,
-        plain.num_layers,
-        plain.bias,
-        plain.batch_first,
-        plain.dropout,
-        plain.bidirectional,
-        device="meta",
-        **options,
-    )
-    bare.__dict__.update({name: value for name, value in vars(plain).items() if name not in vars(bare)})
-    return bare
 
 
 def _packed_like(y: Tensor, lengths: Tensor, x: PackedSequence, axis: int) -> PackedSequence:
