@@ -123,8 +123,9 @@ def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
 def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Module]) -> str:
     """A subclass may have put something of its own where members have theirs."""
     tensors = {*module._parameters, *module._buffers, *module._modules}
+    methods = set(dir(type(module))) - set(dir(kind))
     ours = {"r", "s", *dir(target)} - set(dir(kind))
-    taken = (set(vars(module)) & (ours - set(OURS))) | (tensors & {*ours, *OURS})
+    taken = (set(vars(module)) & (ours - set(OURS))) | ((tensors | methods) & {*ours, *OURS})
     return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""
 
 
