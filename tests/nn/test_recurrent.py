@@ -94,6 +94,62 @@ def test_blocks(kind: str, options: dict[str, Any], given: bool) -> None:
             close(ours.chunk(M, 1)[i], theirs)
 
 
+class Stateful(nn.Module):
+    """A network that takes its recurrent layer's state and gives it back."""
+
+    def __init__(self, kind: str, options: dict[str, Any]) -> None:
+        super().__init__()
+        self.recurrent = getattr(nn, kind)(WIDTH, H, **options)
+
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        return self.recurrent(x, state)
+
+
+def stateful(kind: str, options: dict[str, Any], **more: Any) -> Any:
+    axis = 0 if options.get("batch_first") else 1
+    net = Stateful(kind, options).double()
+    return randomise(be.convert(net, members=M, combine="mean", batch_dim=axis, **more)).eval()
+
+
+@every_kind
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_state_given_to_an_ensemble_is_every_members(kind: str, options: dict[str, Any], shared: bool) -> None:
+    model = stateful(kind, options, shared_inputs=["state"] * shared)
+    x, state = batch(options, rows=7), states(kind, options, rows=7)
+    be.verify(model, x, state)
+    for ours, *theirs in zip(
+        leaves(model.members(x, state)), *(leaves(model.extract(i)(x, state)) for i in range(M)), strict=True
+    ):
+        close(ours, torch.stack(theirs))
+
+
+@every_kind
+def test_a_state_that_came_back_is_each_members_own(kind: str, options: dict[str, Any]) -> None:
+    model, x = stateful(kind, options), batch(options, 7)
+    y, state = model.members(x, model.members(x)[1])
+    for i in range(M):
+        plain = model.extract(i)
+        expected, after = plain(x, plain(x)[1])
+        close(y[i], expected)
+        for ours, theirs in zip(leaves(state), leaves(after), strict=True):
+            close(ours[i], theirs)
+
+
+def test_a_state_of_as_many_layers_as_rows_is_named() -> None:
+    options = {"batch_first": True}
+    x, state = batch(options, 1), states("GRU", options, rows=1)
+    with pytest.raises(ValueError, match=r"layer 'recurrent' \(GRU\) got a state of shape \(3, 1, 4\) for 3 rows"):
+        stateful("GRU", options).members(x, state)
+    be.verify(stateful("GRU", options, shared_inputs="state"), x, state)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, H), (2, N, H), (1, N + 1), (M, 1, N, H)])
+def test_a_state_that_fits_no_rows_is_refused(shape: tuple[int, ...]) -> None:
+    model = stateful("GRU", {"batch_first": True})
+    with pytest.raises(ValueError, match=r"expected \(1, 4, size\), or for all members alike"):
+        model(batch({"batch_first": True}), torch.zeros(shape, dtype=torch.float64), member=IDS)
+
+
 @every_kind
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("given", [False, True])

@@ -3,6 +3,7 @@
 A recurrent kernel takes one weight for its whole batch, so rows that chose their members go member by member.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -12,7 +13,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from batchensemble.nn.init import Fast
 from batchensemble.nn.layers import Linear, linear_of
 from batchensemble.nn.member import OURS, FastModule, Pick, reborn
-from batchensemble.nn.route import rows_of
+from batchensemble.nn.route import rows_of, title
+from batchensemble.nn.rows import Rows
 
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
@@ -24,6 +26,8 @@ class Recurrent(FastModule):
     """
 
     recurrent_type: ClassVar[type[nn.RNNBase]]
+    num_layers: int
+    bidirectional: bool
     batch_first: bool
     _flat_weights_names: list[str]
     _init_flat_weights: Any
@@ -68,6 +72,7 @@ class Recurrent(FastModule):
     def _run(self, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         axis = 0 if self.batch_first else 1
         rows = rows_of(self, x, axis)
+        hx = _each_state(lambda state: self._for_every_copy(state, x.shape[axis], rows), hx)
         parts = rows.partition(x.shape[axis]) or [(0, slice(0, 0))]  # ids of no rows at all
         outputs, hiddens = [], []
         for member, mine in parts:
@@ -79,6 +84,22 @@ class Recurrent(FastModule):
         if isinstance(hiddens[0], Tensor):
             return y, _merge(hiddens, 1, order)
         return y, tuple(_merge(list(states), 1, order) for states in zip(*hiddens, strict=True))
+
+    def _for_every_copy(self, state: Tensor, count: int, rows: Rows) -> Tensor:
+        """A state given for the batch serves all of its copies; one that all members returned serves those members."""
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        found = state
+        if rows.owner is None and state.ndim == 4 and len(state) == self.members:
+            found = state.movedim(0, 1).flatten(1, 2)
+        elif rows.owner is None and state.shape[1:2] == (count // self.members,):
+            found = torch.cat([state] * self.members, 1)
+        if found.shape[:2] != (layers, count):
+            raise ValueError(
+                f"{title(self)} got a state of shape {tuple(state.shape)} for {count} rows: expected "
+                f"({layers}, {count}, size), or for all members alike ({layers}, {count} / {self.members}, "
+                "size). Where the batch has as many rows as the state has layers, name the state in shared_inputs."
+            )
+        return found
 
     def _member(self, member: int, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         """One fused call with this member's weights."""
@@ -140,10 +161,14 @@ def _take(x: Tensor, mine: slice | Tensor, axis: int) -> Tensor:
     return x.narrow(axis, mine.start, mine.stop - mine.start)
 
 
-def _take_hidden(hx: Hidden, mine: slice | Tensor) -> Hidden:
+def _each_state(function: Callable[[Tensor], Tensor], hx: Hidden) -> Hidden:
     if hx is None or isinstance(hx, Tensor):
-        return None if hx is None else _take(hx, mine, 1).contiguous()
-    return tuple(_take(state, mine, 1).contiguous() for state in hx)
+        return None if hx is None else function(hx)
+    return tuple(function(state) for state in hx)
+
+
+def _take_hidden(hx: Hidden, mine: slice | Tensor) -> Hidden:
+    return _each_state(lambda state: _take(state, mine, 1).contiguous(), hx)
 
 
 def _take_lengths(lengths: Tensor | None, mine: slice | Tensor) -> Tensor | None:
