@@ -16,7 +16,7 @@ from batchensemble import files
 from batchensemble.axis import Carriers, Edge, Field, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
-from batchensemble.nn.convert import Conversion, member_modules, restore_
+from batchensemble.nn.convert import Conversion, member_modules, refuse_computed, restore_
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.init import Init
 from batchensemble.nn.member import Pick
@@ -267,6 +267,7 @@ class Ensemble(nn.Module):
         return self._restored(None)
 
     def _restored(self, pick: Pick) -> nn.Module:
+        refuse_computed(self.net)
         net = copy.deepcopy(self.net)
         fans.remove_(net)
         return restore_(net, pick)
@@ -283,6 +284,7 @@ class Ensemble(nn.Module):
             raise ValueError(f"count must be positive, got {count}")
         if like is not None:
             self._check_index(like)
+        refuse_computed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
         self._count += count
@@ -295,6 +297,7 @@ class Ensemble(nn.Module):
             raise ValueError("an ensemble needs at least one member to keep")
         for index in indices:
             self._check_index(index)
+        refuse_computed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
         self._count = len(indices)
