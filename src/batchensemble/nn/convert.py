@@ -13,6 +13,7 @@ from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
 from batchensemble.nn.route import title
 from batchensemble.nn.selection import Rule, Selection
+from batchensemble.nn.swap import swap_
 
 _LAYERS: dict[type[nn.Module], Any] = {
     kind: getattr(home, kind.__name__)
@@ -164,17 +165,6 @@ def _is_layer(module: nn.Module) -> bool:
 def _is_whole(module: nn.Module) -> bool:
     """Modules that are converted as one, whatever is inside them."""
     return isinstance(module, nn.MultiheadAttention | nn.RNNBase)
-
-
-def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
-    """Put every replacement wherever its module stands; tied modules stay tied."""
-    if net in swaps:
-        return swaps[net]
-    for parent in list(net.modules()):
-        for key, child in parent._modules.items():
-            if child is not None and child in swaps:
-                parent._modules[key] = swaps[child]
-    return net
 
 
 def restore_(net: nn.Module, pick: Pick) -> nn.Module:
