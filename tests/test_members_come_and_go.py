@@ -7,6 +7,8 @@ import pytest
 import torch
 from ensembles import M, N, convnet, ensemble, images, randomise, rows
 from torch import Tensor, nn
+from torch.nn.utils import parametrize, prune
+from torch.nn.utils.parametrizations import spectral_norm
 
 import batchensemble as be
 
@@ -72,6 +74,43 @@ def test_what_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one member"):
         model.keep_members([])
     assert len(model) == M
+
+
+CHANGES = {
+    "pruned weight": (
+        lambda layer: prune.l1_unstructured(layer, "weight", 0.5),
+        lambda layer: prune.remove(layer, "weight"),
+    ),
+    "spectral norm": (spectral_norm, lambda layer: parametrize.remove_parametrizations(layer, "weight")),
+    "positive r": (
+        lambda layer: parametrize.register_parametrization(layer, "r", nn.Softplus()),
+        lambda layer: parametrize.remove_parametrizations(layer, "r"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_layers_changed_after_convert_are_named_and_nothing_is_torn(name: str) -> None:
+    change, undo = CHANGES[name]
+    model = ensemble().double()
+    change(model.net[2])
+    x = rows().double()
+    before = model.members(x)
+    for call in (
+        lambda: model.extract(0),
+        model.extract_mean,
+        lambda: model.add_members(1),
+        lambda: model.keep_members([1]),
+        lambda: be.verify(model, x),
+    ):
+        with pytest.raises(RuntimeError, match=r"layer '2' \(\w*Linear\) was pruned or parametrised after convert"):
+            call()
+    assert len(model) == M
+    assert torch.equal(model.members(x), before)
+    undo(model.net[2])
+    model.add_members(1, like=1)
+    assert torch.equal(model(x, member=M), model(x, member=1))
+    be.verify(model, x)
 
 
 @pytest.mark.parametrize("rank", [1, 3])

@@ -1,5 +1,8 @@
 """verify: silent on what works, loud and precise on what the shapes cannot tell."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from ensembles import M, convnet, ensemble, images, mlp, rows
@@ -77,6 +80,50 @@ def test_it_finds_rows_that_change_places_among_one_members() -> None:
 
     with pytest.raises(be.VerificationError, match="rows with member ids of their own"):
         be.verify(ensemble(Swaps()), rows(6))
+
+
+class Hidden(nn.Module):
+    """A layer called by a way that `how` makes."""
+
+    def __init__(self, how: Callable[[nn.Module], Any]) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+        self.call = how(self.layer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.call(x))
+
+
+def test_it_warns_of_layers_that_no_row_reached() -> None:
+    with pytest.warns(UserWarning, match=r"no row reached the converted layers \['layer'\]"):
+        be.verify(ensemble(Hidden(lambda layer: lambda x: layer(x))), rows())
+
+
+def test_a_layer_that_is_reached_without_its_call_is_not_warned_of() -> None:
+    be.verify(ensemble(Hidden(lambda layer: layer.forward)), rows())
+
+
+class Heads(nn.Module):
+    """Heads of every kind that only training asks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = mlp()
+        self.attention, self.lstm, self.norm = nn.MultiheadAttention(4, 2), nn.LSTM(4, 4), nn.GroupNorm(2, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            x = self.norm(self.lstm(self.attention(x, x, x)[0])[0])
+        return self.head(x)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_layers_for_training_only_are_named_whole(compiled: bool) -> None:
+    model = ensemble(Heads(), norm="member")
+    if compiled:
+        model.compile(backend="eager")
+    with pytest.warns(UserWarning, match=r"layers \['attention', 'lstm', 'norm'\]. The network may do without"):
+        be.verify(model, rows())
 
 
 def test_it_does_not_compare_the_networks_own_loss() -> None:

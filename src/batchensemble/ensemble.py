@@ -16,11 +16,10 @@ from batchensemble import files
 from batchensemble.axis import Carriers, Edge, Field, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
-from batchensemble.nn.convert import Conversion, member_modules, restore_
+from batchensemble.nn.convert import Conversion, member_modules, refuse_computed, restore_
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.init import Init
 from batchensemble.nn.member import Pick
-from batchensemble.nn.recurrent import Recurrent
 from batchensemble.nn.route import Route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
 
@@ -268,6 +267,7 @@ class Ensemble(nn.Module):
         return self._restored(None)
 
     def _restored(self, pick: Pick) -> nn.Module:
+        refuse_computed(self.net)
         net = copy.deepcopy(self.net)
         fans.remove_(net)
         return restore_(net, pick)
@@ -284,9 +284,10 @@ class Ensemble(nn.Module):
             raise ValueError(f"count must be positive, got {count}")
         if like is not None:
             self._check_index(like)
+        refuse_computed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
-        self._recount()
+        self._count += count
         return self
 
     def keep_members(self, indices: Sequence[int]) -> Self:
@@ -296,16 +297,11 @@ class Ensemble(nn.Module):
             raise ValueError("an ensemble needs at least one member to keep")
         for index in indices:
             self._check_index(index)
+        refuse_computed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
-        self._recount()
+        self._count = len(indices)
         return self
-
-    def _recount(self) -> None:
-        self._count = member_modules(self.net)[0][1].members
-        for module in self.net.modules():
-            if isinstance(module, Recurrent):  # it keeps count itself, its weights are its parts'
-                module.members = self._count
 
     def _check_index(self, member: int) -> None:
         if not 0 <= member < len(self):

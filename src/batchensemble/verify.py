@@ -1,14 +1,18 @@
 """Does it really work on my network? Every member against its extracted plain network, on your data."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from batchensemble.axis import tensors
 from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.nn import fast_path
+from batchensemble.nn.member import MemberModule
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 
@@ -22,7 +26,8 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     """Compare every member with its extracted plain network; raise naming the first layer that differs.
 
     A converted layer takes rows to be on the batch axis. A network that moves them elsewhere, where the sizes happen
-    to fit, would be answered wrongly without any error: this is the test for it.
+    to fit, would be answered wrongly without any error: this is the test for it. Converted layers that no row reached
+    are named in a warning: their members cannot differ.
 
     Args:
         model: the ensemble.
@@ -51,6 +56,14 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
             answer = plain(*args, **kwargs)
             worst = max(worst, _check(model, plain, member, outputs, answer, (args, kwargs)))
         _check_ids(model, outputs, args, kwargs)
+        unreached = _unreached(model, args, kwargs)
+    if unreached:
+        warnings.warn(
+            f"no row reached the converted layers {unreached}. The network may do without them here (a head that only "
+            "training asks). If it calls them where convert cannot see it, in a lambda for one, it calls plain layers "
+            "that no member changes: call them as attributes of the network.",
+            stacklevel=3,
+        )
     return worst
 
 
@@ -84,6 +97,31 @@ def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
         expected = every.movedim(axis + 1, 1)[ids, torch.arange(rows, device=device)].movedim(0, axis)
         if not _difference(mixed, expected) <= _tolerance([expected]):
             raise VerificationError("rows with member ids of their own are not answered by the layers of those members")
+
+
+def _unreached(model: Ensemble, args: Any, kwargs: Any) -> list[str]:
+    """Converted layers of whose members' own tensors none was read in a pass."""
+    with torch.compiler.set_stance("force_eager"), _Reading() as reading:
+        model.members(*args, **kwargs)
+    own = {name: _own_tensors(model.net.get_submodule(name)) for name in model.conversion.converted}
+    return [name for name, tensors in own.items() if tensors and not tensors & reading.seen]
+
+
+def _own_tensors(layer: nn.Module) -> set[int]:
+    leaves = [part for part in layer.modules() if isinstance(part, MemberModule)]
+    return {id(tensor) for leaf in leaves for _, tensor in leaf.stacked_tensors()}
+
+
+class _Reading(TorchFunctionMode):
+    """Remembers what torch's functions are given. Hooks would not see a layer whose `forward` is called directly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.update(id(leaf) for leaf in tree_leaves((args, kwargs)))
+        return func(*args, **(kwargs or {}))
 
 
 def _first_difference(model: Ensemble, plain: nn.Module, member: int, args: Any, kwargs: Any) -> str:

@@ -76,6 +76,29 @@ def test_convolutions_are_folded_as_written_and_scaled_in_a_graph() -> None:
     assert chosen == ["fold", "scale"]
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_complex_convolutions_have_the_gradients_of_explicit_members(graph: bool) -> None:
+    torch.manual_seed(0)
+    layer = be.nn.Conv1d(2, 3, 3, members=M, dtype=torch.complex128)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    x = torch.randn(2 * M, 2, 8, dtype=torch.complex128, requires_grad=True)
+
+    def members(x: Tensor) -> Tensor:
+        fast = torch.einsum("mo,mi->moi", layer.s, layer.r)[..., None]
+        each = zip(x.chunk(M), layer.weight * fast, layer.bias, strict=True)
+        return torch.cat([nn.functional.conv1d(*one) for one in each])
+
+    answer = torch.compile(layer, backend="aot_eager", fullgraph=True) if graph else layer
+    expected, y = members(x), answer(x)
+    close(y, expected)
+    weights, inputs = torch.randn_like(y), [x, *layer.parameters()]
+    gradients, truth = (torch.autograd.grad((out * weights).sum().real, inputs) for out in (y, expected))
+    for ours, theirs in zip(gradients, truth, strict=True):
+        close(ours, theirs)
+
+
 def test_folded_convolutions_keep_channels_last() -> None:
     layer, x = be.nn.Conv2d(3, 4, 3, members=M), torch.randn(2 * M, 3, 9, 9).to(memory_format=torch.channels_last)
     y = equation_5(layer, x, Rows(M, None), "fold")

@@ -1,5 +1,7 @@
 """Swapping layers in place and back: what is converted, what is left, and why."""
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -29,6 +31,26 @@ class Standardised(nn.Conv2d):
 
 class Named(nn.Linear):
     """Only a name of its own."""
+
+
+class Marked(nn.Linear):
+    """A method of its own, and a forward that is torch's."""
+
+    def twice(self, input: torch.Tensor) -> torch.Tensor:
+        return 2 * self(input)
+
+
+class Asking(nn.Module):
+    """Calls a layer's own method where it has one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Marked(4, 4), nn.Linear(4, 3)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer.twice(x).relu() if isinstance(layer, Marked) else layer(x)
+        return x
 
 
 def patched() -> nn.Module:
@@ -87,12 +109,33 @@ def test_a_subclass_with_torchs_forward_is_converted_and_comes_back() -> None:
     assert type(model.extract(0)) is Named
 
 
+def test_a_subclass_keeps_its_class_and_methods() -> None:
+    model = randomise(be.convert(Asking().double(), members=3)).eval()
+    x = torch.randn(5, 4, dtype=torch.float64)
+    for twin in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        layer, head = twin.net.layers
+        assert isinstance(layer, Marked)
+        for i in range(3):
+            weights = [part.weight * torch.outer(part.s[i], part.r[i]) for part in (layer, head)]
+            hidden = (2 * (x @ weights[0].T + layer.bias[i])).relu()
+            torch.testing.assert_close(twin.members(x)[i], hidden @ weights[1].T + head.bias[i])
+    assert type(model.extract(0).layers[0]) is Marked
+
+
+@pytest.mark.parametrize("name", ["fold", "members", "rank", "r"])
+def test_methods_under_names_that_members_use_leave_a_layer_plain(name: str) -> None:
+    kind = type("Own", (nn.Linear,), {name: property(lambda self: 1)})
+    _, done = convert_(nn.Sequential(kind(4, 3), nn.Linear(3, 2)), members=2)
+    assert done.left == {"0": f"it has {name!r} of its own, a name that members use"}
+
+
 def test_transformers_conv1d() -> None:
     utils = pytest.importorskip("transformers.pytorch_utils")
     model = randomise(be.convert(utils.Conv1D(4, 3).double(), members=3, rank=2)).eval()
     x = torch.randn(5, 2, 3, dtype=torch.float64)
     be.verify(model, x)
     layer = model.net
+    assert isinstance(layer, utils.Conv1D)
     for i in range(3):
         weight = layer.weight * torch.einsum("ki,ko->io", layer.r[i], layer.s[i])
         torch.testing.assert_close(model(x, member=i), x @ weight + layer.bias[i])
@@ -184,6 +227,26 @@ def test_in_place_keeps_the_very_weights() -> None:
     assert model.net is net
     assert model.net[0].weight is weight
     assert be.convert(nn.Sequential(nn.Linear(3, 3)), members=2).net[0].weight is not weight
+
+
+@pytest.mark.parametrize("layer", [lambda: nn.Linear(4, 4), lambda: nn.LSTM(4, 4), lambda: nn.MultiheadAttention(4, 2)])
+def test_in_place_a_layers_own_compiled_call_is_not_the_members(layer) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer()
+            self.layer.compile(backend="eager")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.layer(x, x, x) if isinstance(self.layer, nn.MultiheadAttention) else self.layer(x)
+            return y if isinstance(y, torch.Tensor) else y[0]
+
+    net = Net().double().eval()
+    model = randomise(be.convert(net, members=2, combine="mean", batch_dim=1, copy=False))
+    x = torch.randn(3, 5, 4, dtype=torch.float64)
+    for i in range(2):
+        torch.testing.assert_close(model.members(x)[i], model.extract(i)(x))
+    assert not torch.equal(*model.members(x))
 
 
 class Holding(nn.Linear):

@@ -94,6 +94,62 @@ def test_blocks(kind: str, options: dict[str, Any], given: bool) -> None:
             close(ours.chunk(M, 1)[i], theirs)
 
 
+class Stateful(nn.Module):
+    """A network that takes its recurrent layer's state and gives it back."""
+
+    def __init__(self, kind: str, options: dict[str, Any]) -> None:
+        super().__init__()
+        self.recurrent = getattr(nn, kind)(WIDTH, H, **options)
+
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        return self.recurrent(x, state)
+
+
+def stateful(kind: str, options: dict[str, Any], **more: Any) -> Any:
+    axis = 0 if options.get("batch_first") else 1
+    net = Stateful(kind, options).double()
+    return randomise(be.convert(net, members=M, combine="mean", batch_dim=axis, **more)).eval()
+
+
+@every_kind
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_state_given_to_an_ensemble_is_every_members(kind: str, options: dict[str, Any], shared: bool) -> None:
+    model = stateful(kind, options, shared_inputs=["state"] * shared)
+    x, state = batch(options, rows=7), states(kind, options, rows=7)
+    be.verify(model, x, state)
+    for ours, *theirs in zip(
+        leaves(model.members(x, state)), *(leaves(model.extract(i)(x, state)) for i in range(M)), strict=True
+    ):
+        close(ours, torch.stack(theirs))
+
+
+@every_kind
+def test_a_state_that_came_back_is_each_members_own(kind: str, options: dict[str, Any]) -> None:
+    model, x = stateful(kind, options), batch(options, 7)
+    y, state = model.members(x, model.members(x)[1])
+    for i in range(M):
+        plain = model.extract(i)
+        expected, after = plain(x, plain(x)[1])
+        close(y[i], expected)
+        for ours, theirs in zip(leaves(state), leaves(after), strict=True):
+            close(ours[i], theirs)
+
+
+def test_a_state_of_as_many_layers_as_rows_is_named() -> None:
+    options = {"batch_first": True}
+    x, state = batch(options, 1), states("GRU", options, rows=1)
+    with pytest.raises(ValueError, match=r"layer 'recurrent' \(GRU\) got a state of shape \(3, 1, 4\) for 3 rows"):
+        stateful("GRU", options).members(x, state)
+    be.verify(stateful("GRU", options, shared_inputs="state"), x, state)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, H), (2, N, H), (1, N + 1), (M, 1, N, H)])
+def test_a_state_that_fits_no_rows_is_refused(shape: tuple[int, ...]) -> None:
+    model = stateful("GRU", {"batch_first": True})
+    with pytest.raises(ValueError, match=r"expected \(1, 4, size\), or for all members alike"):
+        model(batch({"batch_first": True}), torch.zeros(shape, dtype=torch.float64), member=IDS)
+
+
 @every_kind
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("given", [False, True])
@@ -141,6 +197,39 @@ def test_dropout_between_layers_only_in_training() -> None:
     assert not torch.equal(module(x)[0], module(x)[0])
     module.eval()
     assert torch.equal(module(x)[0], module(x)[0])
+
+
+def test_dropout_set_after_conversion_is_the_members_and_the_extracts() -> None:
+    model = be.convert(nn.LSTM(WIDTH, H, 2, dropout=0.9, batch_first=True), members=M, combine="mean").train()
+    x = torch.randn(N, T, WIDTH)
+    model.net.dropout = 0.0
+    assert torch.equal(model(x)[0], model(x)[0])
+    assert model.extract(0).dropout == 0.0
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_networks_may_ask_what_their_layers_are(kind: str) -> None:
+    class Asking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([getattr(nn, kind)(WIDTH, H, batch_first=True), nn.Linear(H, 2)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = layer(x)[0] if isinstance(layer, getattr(nn, kind)) else layer(x)
+            return x
+
+    model, x = randomise(be.convert(Asking().double(), members=M)).eval(), batch({"batch_first": True})
+    for i in range(M):
+        close(model.members(x)[i], model.extract(i)(x))
+
+
+def test_a_backward_hook_survives_conversion() -> None:
+    seen: list[str] = []
+    net = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GRU(WIDTH, H, batch_first=True))
+    net[1].register_full_backward_hook(lambda *_: seen.append("back"))
+    be.convert(net, members=M, combine="mean").train()(torch.randn(M, T, WIDTH))[0].sum().backward()
+    assert seen == ["back"]
 
 
 def test_a_mode_and_a_hook_survive_conversion() -> None:

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn import norm, shared_norm
-from batchensemble.nn.convert import swap_
 from batchensemble.nn.route import rows_of
+from batchensemble.nn.swap import swap_
 
 OWN = ("running_mean", "running_var", "num_batches_tracked")
 

@@ -11,7 +11,9 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
 from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
+from batchensemble.nn.route import title
 from batchensemble.nn.selection import Rule, Selection
+from batchensemble.nn.swap import swap_
 
 _LAYERS: dict[type[nn.Module], Any] = {
     kind: getattr(home, kind.__name__)
@@ -123,8 +125,9 @@ def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
 def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Module]) -> str:
     """A subclass may have put something of its own where members have theirs."""
     tensors = {*module._parameters, *module._buffers, *module._modules}
+    methods = set(dir(type(module))) - set(dir(kind))
     ours = {"r", "s", *dir(target)} - set(dir(kind))
-    taken = (set(vars(module)) & (ours - set(OURS))) | (tensors & {*ours, *OURS})
+    taken = (set(vars(module)) & (ours - set(OURS))) | ((tensors | methods) & {*ours, *OURS})
     return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""
 
 
@@ -164,17 +167,6 @@ def _is_whole(module: nn.Module) -> bool:
     return isinstance(module, nn.MultiheadAttention | nn.RNNBase)
 
 
-def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
-    """Put every replacement wherever its module stands; tied modules stay tied."""
-    if net in swaps:
-        return swaps[net]
-    for parent in list(net.modules()):
-        for key, child in parent._modules.items():
-            if child is not None and child in swaps:
-                parent._modules[key] = swaps[child]
-    return net
-
-
 def restore_(net: nn.Module, pick: Pick) -> nn.Module:
     """The plain network of one member (or of the mean weight), made in place."""
     swaps: dict[nn.Module, nn.Module] = {}
@@ -200,3 +192,16 @@ def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> Non
 def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
     """The leaves that hold members' own tensors, by name."""
     return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
+
+
+def refuse_computed(net: nn.Module) -> None:
+    """Members neither come nor go where a layer's tensors are made of others: all layers change, or none."""
+    for _, module in member_modules(net):
+        held = {**module._parameters, **module._buffers}
+        for own in ("weight", *module.stacked):
+            if own not in held and getattr(module, own, None) is not None:
+                raise RuntimeError(
+                    f"{title(module)} was pruned or parametrised after convert: its {own!r} is computed from "
+                    "other tensors. Make it a parameter again first, with "
+                    "torch.nn.utils.prune.remove or torch.nn.utils.parametrize.remove_parametrizations."
+                )

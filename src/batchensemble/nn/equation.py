@@ -77,8 +77,9 @@ def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, o
 
 def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
     """A convolution in a graph, where the compiler joins passes over activations."""
-    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2 and x.dtype != torch.float16
-    return fits and is_compiled()
+    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2
+    # float16 has no numbers as small as `TINY`, and `ScaledInput` conjugates nothing
+    return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
 
 
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:

@@ -1,6 +1,7 @@
 """What every converted module is: something plain, some of whose tensors have one row per member."""
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import torch
@@ -32,13 +33,37 @@ class Converted(nn.Module):
 
     @classmethod
     def around(cls, module: nn.Module) -> Self:
-        """An instance that takes over everything `module` has: tensors, settings, hooks."""
+        """An instance that takes over everything `module` has: tensors, settings, hooks, a subclass's methods."""
         theirs = tuple((name, value) for name, value in vars(module).items() if name in OURS)
-        return cast(Self, reborn(module, cls, without=OURS, plain_type=type(module), theirs=theirs))
+        kinds: Any = (type(module), cls)  # Any, since mypy holds that a class cannot be hashed
+        return cast(Self, reborn(module, passing_for(*kinds), without=OURS, plain_type=type(module), theirs=theirs))
 
     def plain_twin(self) -> nn.Module:
         """An instance of the plain class that has everything of this one but what makes it ours."""
         return reborn(self, self.plain_type, without=OURS, **dict(self.theirs))
+
+
+@cache
+def passing_for(plain: type[nn.Module], ours: type[Converted]) -> type[Converted]:
+    """`ours` for instances of `plain`: one that is a `plain` too, and has its methods, if that is a class of its own.
+
+    Examples:
+        >>> class Named(nn.Linear): ...
+        >>> [kind.__name__ for kind in passing_for(Named, Converted).__mro__[:3]]
+        ['Named', 'Converted', 'Named']
+    """
+    if issubclass(ours, plain):
+        return ours
+
+    def reduce(self: nn.Module) -> tuple[Any, ...]:  # pickle would look for the class under its name
+        return _blank, (plain, ours), self.__getstate__()
+
+    return type(plain.__name__, (ours, plain), {"__module__": plain.__module__, "__reduce__": reduce})
+
+
+def _blank(*kinds: Any) -> Converted:
+    kind = passing_for(*kinds)
+    return kind.__new__(kind)
 
 
 class FastModule(Converted):
@@ -171,6 +196,8 @@ OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "r
 def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = (), **attributes: Any) -> nn.Module:
     """`module` as another class: the same tensors, settings and hooks, in containers of its own.
 
+    What `module.compile()` made is left out, as by a deep copy: it would go on answering for `module`.
+
     Args:
         module: left as it is.
         kind: the other class.
@@ -178,6 +205,7 @@ def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = 
         **attributes: to have besides.
     """
     twin = kind.__new__(kind)
+    without = {*without, "_compiled_call_impl"}
     state = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items() if k not in without}
     twin.__dict__.update(state | attributes)
     return twin

@@ -3,79 +3,55 @@
 A recurrent kernel takes one weight for its whole batch, so rows that chose their members go member by member.
 """
 
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from batchensemble.nn.init import Fast, Init
+from batchensemble.nn.init import Fast
 from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import Converted, Pick, reborn
-from batchensemble.nn.route import rows_of
+from batchensemble.nn.member import OURS, FastModule, Pick, reborn
+from batchensemble.nn.route import rows_of, title
+from batchensemble.nn.rows import Rows
 
-_HOOKS = (
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-)
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
 
-class Recurrent(Converted):
-    """What LSTM and GRU share. Every weight `weight_ih_l0` of torch's is a `batchensemble.nn.Linear` `ih_l0` here."""
+class Recurrent(FastModule):
+    """What LSTM and GRU share. Every weight `weight_ih_l0` of torch's is a `batchensemble.nn.Linear` `ih_l0` here.
+
+    Finals inherit from it and from the torch layer that they ensemble.
+    """
 
     recurrent_type: ClassVar[type[nn.RNNBase]]
-    members: int
+    num_layers: int
+    bidirectional: bool
     batch_first: bool
-    training: bool
+    _flat_weights_names: list[str]
+    _init_flat_weights: Any
 
-    def __init__(
-        self,
-        *args: Any,
-        members: int,
-        rank: int = 1,
-        init: Init = "sign",
-        generator: torch.Generator | None = None,
-        **kwargs: Any,
-    ) -> None:
-        fast = Fast(members, rank, init, generator)
-        super().__init__()
-        self._replace(self.recurrent_type(*args, **kwargs), fast)
-
-    @classmethod
-    def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
-        """The layer around a plain one, whose weights it keeps."""
-        layer = cls.__new__(cls)
-        nn.Module.__init__(layer)
-        layer._replace(module, fast)
-        return layer
-
-    def _replace(self, plain: Any, fast: Fast) -> None:
-        self.members, self.plain_type, self.routed = fast.members, type(plain), False
-        self.__dict__.update({name: vars(plain)[name].copy() for name in _HOOKS})
-        self.train(plain.training)
-        for name in (
-            "input_size",
-            "hidden_size",
-            "num_layers",
-            "bias",
-            "batch_first",
-            "dropout",
-            "bidirectional",
-        ):
-            setattr(self, name, getattr(plain, name))
-        self.proj_size = plain.proj_size
-        self._flat = tuple(plain._flat_weights_names)
-        for name in self._flat:
+    def become(self, fast: Fast) -> None:
+        """Take the weights apart into linear layers that have members."""
+        for name in self._flat_weights_names:
             kind, cell = name.split("_", 1)
             if kind == "weight":
-                linear = linear_of(getattr(plain, name), getattr(plain, f"bias_{cell}", None))
+                linear = linear_of(getattr(self, name), getattr(self, f"bias_{cell}", None))
                 reads_input = cell.startswith("ih_l0")
                 self.add_module(cell, Linear.ensembled(linear, fast if reads_input else fast.behind_first()))
-        self._cell = (_bare(plain),)  # in a tuple: its empty weights are no parameters of ours
+        for name in self._flat_weights_names:
+            del self._parameters[name]
+        self._init_flat_weights()
+
+    @property
+    def members(self) -> int:
+        """How many members there are."""
+        return self._linear("ih_l0").members
+
+    def _linear(self, cell: str) -> Linear:
+        linear: Any = self._modules[cell]
+        return linear  # type: ignore[no-any-return]
 
     def forward(self, input: Tensor | PackedSequence, hx: Hidden = None) -> tuple[Any, Hidden]:
         """As torch's, on batches: `(rows, length, features)` with `batch_first`, else `(length, rows, features)`."""
@@ -96,6 +72,7 @@ class Recurrent(Converted):
     def _run(self, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         axis = 0 if self.batch_first else 1
         rows = rows_of(self, x, axis)
+        hx = _each_state(lambda state: self._for_every_copy(state, x.shape[axis], rows), hx)
         parts = rows.partition(x.shape[axis]) or [(0, slice(0, 0))]  # ids of no rows at all
         outputs, hiddens = [], []
         for member, mine in parts:
@@ -108,40 +85,57 @@ class Recurrent(Converted):
             return y, _merge(hiddens, 1, order)
         return y, tuple(_merge(list(states), 1, order) for states in zip(*hiddens, strict=True))
 
+    def _for_every_copy(self, state: Tensor, count: int, rows: Rows) -> Tensor:
+        """A state given for the batch serves all of its copies; one that all members returned serves those members."""
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        found = state
+        if rows.owner is None and state.ndim == 4 and len(state) == self.members:
+            found = state.movedim(0, 1).flatten(1, 2)
+        elif rows.owner is None and state.shape[1:2] == (count // self.members,):
+            found = torch.cat([state] * self.members, 1)
+        if found.shape[:2] != (layers, count):
+            raise ValueError(
+                f"{title(self)} got a state of shape {tuple(state.shape)} for {count} rows: expected "
+                f"({layers}, {count}, size), or for all members alike ({layers}, {count} / {self.members}, "
+                "size). Where the batch has as many rows as the state has layers, name the state in shared_inputs."
+            )
+        return found
+
     def _member(self, member: int, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         """One fused call with this member's weights."""
-        cell = reborn(self._cell[0], self.recurrent_type, _flat_weights=self._folded(member), training=self.training)
+        cell = reborn(self, self.recurrent_type, without=OURS, _modules={}, _flat_weights=self._folded(member))
         if lengths is None:
-            y, hidden = cell(x, hx)
+            y, hidden = cell.forward(x, hx)  # and not cell(), which would call our hooks again
             return y, hidden
-        packed, hidden = cell(pack_padded_sequence(x, lengths, self.batch_first, enforce_sorted=False), hx)
+        packed, hidden = cell.forward(pack_padded_sequence(x, lengths, self.batch_first, enforce_sorted=False), hx)
         total = x.shape[1 if self.batch_first else 0]
         return pad_packed_sequence(packed, self.batch_first, total_length=total)[0], hidden
 
     def _folded(self, pick: Pick) -> list[Tensor]:
         """The plain layer's weights and biases, for one member or the mean."""
-        tensors = []
-        for name in self._flat:
-            kind, cell = name.split("_", 1)
-            linear: Any = self._modules[cell]
-            tensors.append(linear.unstacked(pick)[kind])
-        return tensors
+        named = (name.split("_", 1) for name in self._flat_weights_names)
+        return [self._linear(cell).unstacked(pick)[kind] for kind, cell in named]
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
         """The plain recurrent layer of one member."""
-        module = reborn(self._cell[0], self.plain_type, training=self.training)
-        module.__dict__["_flat_weights"] = list(module._flat_weights)  # type: ignore[arg-type]
-        module.__dict__.update({name: vars(self)[name].copy() for name in _HOOKS})
-        for name, tensor in zip(self._flat, self._folded(pick), strict=True):
+        module: Any = self.plain_twin()
+        for name, tensor in zip(self._flat_weights_names, self._folded(pick), strict=True):
             kind, cell = name.split("_", 1)
-            trains = getattr(self._modules[cell], kind).requires_grad
-            setattr(module, name, nn.Parameter(tensor.detach().clone(), requires_grad=trains))
-        return module
+            trains = getattr(self._linear(cell), kind).requires_grad
+            module._modules.pop(cell, None)
+            module._parameters[name] = nn.Parameter(tensor.detach().clone(), requires_grad=trains)
+        module._init_flat_weights()
+        return module  # type: ignore[no-any-return]
 
 
+<<<<<<< HEAD
 class LSTM(Recurrent):
     """`torch.nn.LSTM` for members: `(members * n, length, in)` with `batch_first`, to `(members * n, length, hidden)`.
+=======
+class LSTM(Recurrent, nn.LSTM):
+    """`torch.nn.LSTM` for members.
+>>>>>>> fix-nn
 
     Every weight of torch's, such as `weight_ih_l0`, is a `batchensemble.nn.Linear` here, `ih_l0`, with its own r and s.
 
@@ -154,6 +148,7 @@ class LSTM(Recurrent):
     recurrent_type = nn.LSTM
 
 
+<<<<<<< HEAD
 class GRU(Recurrent):
     """`torch.nn.GRU` for members; shapes and weights as in `LSTM`.
 
@@ -162,27 +157,12 @@ class GRU(Recurrent):
         >>> y.shape, h.shape
         (torch.Size([8, 5, 6]), torch.Size([1, 8, 6]))
     """
+=======
+class GRU(Recurrent, nn.GRU):
+    """`torch.nn.GRU` for members."""
+>>>>>>> fix-nn
 
     recurrent_type = nn.GRU
-
-
-def _bare(plain: Any) -> nn.RNNBase:
-    """A layer of the same settings, a subclass's own among them, whose weights are empty."""
-    options: dict[str, Any] = {"proj_size": plain.proj_size} if isinstance(plain, nn.LSTM) else {}
-    kind = nn.LSTM if isinstance(plain, nn.LSTM) else nn.GRU
-    bare = kind(
-        plain.input_size,
-        plain.hidden_size,
-        plain.num_layers,
-        plain.bias,
-        plain.batch_first,
-        plain.dropout,
-        plain.bidirectional,
-        device="meta",
-        **options,
-    )
-    bare.__dict__.update({name: value for name, value in vars(plain).items() if name not in vars(bare)})
-    return bare
 
 
 def _packed_like(y: Tensor, lengths: Tensor, x: PackedSequence, axis: int) -> PackedSequence:
@@ -199,10 +179,14 @@ def _take(x: Tensor, mine: slice | Tensor, axis: int) -> Tensor:
     return x.narrow(axis, mine.start, mine.stop - mine.start)
 
 
-def _take_hidden(hx: Hidden, mine: slice | Tensor) -> Hidden:
+def _each_state(function: Callable[[Tensor], Tensor], hx: Hidden) -> Hidden:
     if hx is None or isinstance(hx, Tensor):
-        return None if hx is None else _take(hx, mine, 1).contiguous()
-    return tuple(_take(state, mine, 1).contiguous() for state in hx)
+        return None if hx is None else function(hx)
+    return tuple(function(state) for state in hx)
+
+
+def _take_hidden(hx: Hidden, mine: slice | Tensor) -> Hidden:
+    return _each_state(lambda state: _take(state, mine, 1).contiguous(), hx)
 
 
 def _take_lengths(lengths: Tensor | None, mine: slice | Tensor) -> Tensor | None:

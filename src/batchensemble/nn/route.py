@@ -126,7 +126,7 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
         return Rows(members, route.owner, axis)
     if found == 0 or route.count == 0 or found % route.count:
         raise ValueError(
-            f"{_title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
+            f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
             f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim "
             "(one for the whole network)."
         )
@@ -137,7 +137,7 @@ def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
     rows = x.shape[axis]
     if rows % members:
         raise ValueError(
-            f"{_title(layer)} has {members} members and got {rows} rows, which they cannot share equally. "
+            f"{title(layer)} has {members} members and got {rows} rows, which they cannot share equally. "
             "Give it members * n rows, or wrap the network with batchensemble.convert, which deals any batch."
         )
     return Rows(members, None, axis)
@@ -146,18 +146,18 @@ def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
 def _passable(layer: nn.Module, route: Route | None, members: int) -> Route:
     if route is None:
         raise RuntimeError(
-            f"{_title(layer)} belongs to an ensemble and was called outside it, so its rows have no members. "
+            f"{title(layer)} belongs to an ensemble and was called outside it, so its rows have no members. "
             "Call the ensemble, not its .net; under gradient checkpointing pass use_reentrant=False and "
             "context_fn=batchensemble.nn.carry_route."
         )
     if route.fan_out is not None:
         raise RuntimeError(
-            f"{_title(layer)} was reached before the fan-out at '{route.fan_out}', where the batch still stands for "
+            f"{title(layer)} was reached before the fan-out at '{route.fan_out}', where the batch still stands for "
             "all members. Exclude it, or fan out earlier."
         )
     if route.members != members:
         raise RuntimeError(
-            f"{_title(layer)} has {members} members inside an ensemble of {route.members}: "
+            f"{title(layer)} has {members} members inside an ensemble of {route.members}: "
             "an ensemble inside another one cannot be routed."
         )
     return route
@@ -170,6 +170,7 @@ def _repeat_owner(owner: int | Tensor | None, times: int) -> int | Tensor | None
     return owner.unsqueeze(1).expand(-1, times).reshape(-1)
 
 
-def _title(layer: nn.Module) -> str:
+def title(layer: nn.Module) -> str:
+    """A layer's name and kind, for messages."""
     name = getattr(layer, "where", "")
     return f"layer '{name}' ({type(layer).__name__})" if name else type(layer).__name__

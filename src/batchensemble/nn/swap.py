@@ -1,0 +1,74 @@
+"""Put modules in the place of others wherever a network holds them, and not only as its children.
+
+Networks call layers by other ways, too: a list that was filled beside `add_module`, a dict of branches, a method that
+was bound once (`self.project = self.layer.forward`). A layer that stayed in one of them would answer for itself.
+"""
+
+from collections.abc import Mapping
+from types import MethodType
+from typing import Any
+
+from torch import nn
+
+
+def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
+    """Put every replacement wherever its module stands; tied modules stay tied.
+
+    Returns:
+        The network, another object if it is replaced itself.
+
+    Examples:
+        >>> net = nn.Sequential(nn.Linear(2, 2))
+        >>> net.steps = [net[0], net[0].forward]
+        >>> net = swap_(net, {net[0]: nn.Identity()})
+        >>> net[0], net.steps[0] is net[0], net.steps[1].__self__ is net[0]
+        (Identity(), True, True)
+    """
+    if net in swaps:
+        return swaps[net]
+    swap = _Swap(swaps)
+    for module in list(net.modules()):
+        swap.inside_(vars(module))  # its children among them
+    return net
+
+
+class _Swap:
+    """One pass over what modules hold."""
+
+    def __init__(self, swaps: Mapping[nn.Module, nn.Module]) -> None:
+        self._swaps = swaps
+        self._seen: set[int] = set()  # containers may hold themselves
+
+    def inside_(self, holder: dict[Any, Any] | list[Any]) -> None:
+        """Replace what a container holds, in place: someone else may hold the container."""
+        if id(holder) in self._seen:
+            return
+        self._seen.add(id(holder))
+        for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            new = self._of(value)
+            if new is not value:
+                holder[key] = new
+
+    def _of(self, value: Any) -> Any:
+        """What takes the place of `value`: mostly itself."""
+        if isinstance(value, nn.Module):
+            return self._swaps.get(value, value)
+        if isinstance(value, MethodType):
+            return self._method(value)
+        if isinstance(value, tuple):
+            return self._tuple(value)
+        if isinstance(value, dict | list):
+            self.inside_(value)
+        return value
+
+    def _method(self, method: MethodType) -> Any:
+        owner = self._of(method.__self__)
+        if owner is method.__self__:
+            return method
+        return getattr(owner, method.__name__, MethodType(method.__func__, owner))
+
+    def _tuple(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        items = [self._of(value) for value in values]
+        if all(new is old for new, old in zip(items, values, strict=True)):
+            return values
+        return type(values)(*items) if hasattr(values, "_fields") else type(values)(items)

@@ -1,0 +1,93 @@
+"""Layers that a network holds in other places than among its children are the members' there, too."""
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from layer_cases import M, randomise
+from torch import Tensor, nn
+
+import batchensemble as be
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def chain(net: nn.Module) -> list[Any]:
+    return [net.first, net.second]
+
+
+HELD = {
+    "list": chain,
+    "tuple": lambda net: tuple(chain(net)),
+    "named tuple": lambda net: Pair(*chain(net)),
+    "dict": lambda net: dict(enumerate(chain(net))),
+    "nested": lambda net: {0: [chain(net)[0]], 1: ({"layer": [chain(net)[1]]},)},
+    "bound methods": lambda net: [layer.forward for layer in chain(net)],
+    "bound calls": lambda net: tuple(layer.__call__ for layer in chain(net)),
+}
+
+
+class Net(nn.Module):
+    """Two layers, called only by what is in `held`."""
+
+    def __init__(self, held: str) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.held = HELD[held](self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for step in leaves(self.held):
+            x = step(x).tanh()
+        return x
+
+
+def leaves(held: Any) -> list[Any]:
+    if isinstance(held, dict | list | tuple):
+        parts = held.values() if isinstance(held, dict) else held
+        return [leaf for part in parts for leaf in leaves(part)]
+    return [held]
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("held", HELD)
+def test_every_member_answers(held: str, copied: bool) -> None:
+    model = randomise(be.convert(Net(held).double(), members=M, combine="mean", copy=copied)).eval()
+    x = torch.randn(5, 4, dtype=torch.float64)
+    for i in range(M):
+        expected = x
+        for layer in (model.net.first, model.net.second):
+            weight = layer.weight * torch.outer(layer.s[i], layer.r[i])
+            expected = (expected @ weight.T + layer.bias[i]).tanh()
+        torch.testing.assert_close(model.members(x)[i], expected)
+        plain = model.extract(i)
+        torch.testing.assert_close(plain(x), expected)
+        assert all(getattr(step, "__self__", step) in (plain.first, plain.second) for step in leaves(plain.held))
+    model.train()(x).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_containers_are_changed_in_place_and_may_hold_themselves() -> None:
+    net = Net("list")
+    held = net.held
+    held.append(held)
+    be.convert(net, members=2, copy=False)
+    assert net.held is held
+    assert held[0] is net.first
+    assert held[2] is held
+
+
+def test_what_holds_no_layer_is_left_as_it_is() -> None:
+    net = nn.Sequential(nn.Linear(2, 2))
+    own = net.own = (torch.ones(1), ["word"], net.extra_repr)
+    be.convert(net, members=2, copy=False)
+    assert net.own is own
+
+
+def test_a_function_made_a_method_of_a_layer_follows_it() -> None:
+    net = nn.Sequential(nn.Linear(2, 2))
+    net.twice = (lambda layer, x: 2 * layer(x)).__get__(net[0])
+    be.convert(net, members=2, copy=False)
+    assert net.twice.__self__ is net[0]
