@@ -129,13 +129,8 @@ class Recurrent(FastModule):
         return module  # type: ignore[no-any-return]
 
 
-<<<<<<< HEAD
-class LSTM(Recurrent):
-    """`torch.nn.LSTM` for members: `(members * n, length, in)` with `batch_first`, to `(members * n, length, hidden)`.
-=======
 class LSTM(Recurrent, nn.LSTM):
-    """`torch.nn.LSTM` for members.
->>>>>>> fix-nn
+    """`torch.nn.LSTM` for members: `(members * n, length, in)` with `batch_first`, to `(members * n, length, hidden)`.
 
     Every weight of torch's, such as `weight_ih_l0`, is a `batchensemble.nn.Linear` here, `ih_l0`, with its own r and s.
 
@@ -148,8 +143,7 @@ class LSTM(Recurrent, nn.LSTM):
     recurrent_type = nn.LSTM
 
 
-<<<<<<< HEAD
-class GRU(Recurrent):
+class GRU(Recurrent, nn.GRU):
     """`torch.nn.GRU` for members; shapes and weights as in `LSTM`.
 
     Examples:
@@ -157,10 +151,6 @@ class GRU(Recurrent):
         >>> y.shape, h.shape
         (torch.Size([8, 5, 6]), torch.Size([1, 8, 6]))
     """
-=======
-class GRU(Recurrent, nn.GRU):
-    """`torch.nn.GRU` for members."""
->>>>>>> fix-nn
 
     recurrent_type = nn.GRU
 
