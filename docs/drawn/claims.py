@@ -11,6 +11,10 @@ from batchensemble.lab.report.views import View
 from drawn.records import evidence_of
 
 MEASURED: Mapping[str, Scale] = {
+    "cifar-accuracy": "short",
+    "cifar-calibration": "short",
+    "cifar-corruption": "short",
+    "cifar-unseen": "short",
     "lifelong-cifar100": "small",
     "lifelong-cost": "small",
     "bandits": "paper",
@@ -20,11 +24,11 @@ MEASURED: Mapping[str, Scale] = {
 
 def claims() -> str:
     """What became of the claims of the paper, in the words of the report."""
-    lines = ["| experiment | the paper's claim | here | numbers |", "|---|---|---|---|"]
+    lines = ["| experiment, scale | the paper's claim | here | numbers |", "|---|---|---|---|"]
     for name, scale in MEASURED.items():
         for check in _checks(evidence_of(name, scale), EXPERIMENTS[name].show):
             if check.verdict is not Verdict.OPEN:
-                lines.append(f"| {name} | {check.claim} | **{check.verdict.value}** | {check.words} |")
+                lines.append(f"| {name}, {scale} | {check.claim} | **{check.verdict.value}** | {check.words} |")
     return "\n".join(lines)
 
 
