@@ -1,5 +1,7 @@
 """diagnose: the numbers by hand, the verdict in plain words."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -173,6 +175,36 @@ def test_labels_in_a_dict_are_compared_as_the_networks_own_loss_does(name: str) 
     batch = inputs | {"labels": torch.arange(shape.numel()).reshape(shape) % 3}
     batch["labels"][0, ...] = -100
     assert be.diagnose(model, [batch, batch]).member_nll == pytest.approx(model(**batch).loss.item(), rel=1e-4)
+
+
+class Tagger(nn.Module):
+    """Labels every position, with a loss of its own kind."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.words, self.head, self.options = nn.Embedding(5, 4), nn.Linear(4, 3), options
+
+    def forward(self, words: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+        logits = self.head(self.words(words))
+        if labels is None:
+            return {"logits": logits}
+        return {"loss": F.cross_entropy(logits.flatten(0, -2), labels.flatten(), **self.options), "logits": logits}
+
+
+@pytest.mark.parametrize("options", [{"ignore_index": -1}, {"weight": torch.tensor([1.0, 1.0, 0.0])}])
+def test_a_loss_that_reads_every_label_is_not_taken_for_a_causal_one(options: dict[str, Any]) -> None:
+    net = Tagger(**options)
+    words = torch.randint(5, (6, 4))
+    batch = {"words": words, "labels": net(words)["logits"].argmax(-1)}
+    assert be.diagnose(be.convert(net, M, init="ones"), [batch]).accuracy == 1
+
+
+def test_an_encoder_decoder_is_asked_with_the_decoders_inputs_that_its_labels_make() -> None:
+    model = ensemble(ZOO["t5"].make())
+    _, inputs = ZOO["t5"].inputs(5)
+    source = {name: value for name, value in inputs.items() if not name.startswith("decoder")}
+    batch = {**source, "labels": torch.arange(30).reshape(5, 6) % 3}
+    assert be.diagnose(model, [batch]).member_nll == pytest.approx(model(**batch).loss.item(), rel=1e-4)
 
 
 def test_labels_beside_the_inputs_are_one_for_each_answer() -> None:

@@ -179,6 +179,8 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
         if not found and isinstance(batch, Mapping):
             shifts = _own_loss_shifts(model, kwargs, labels)
+        if isinstance(batch, Mapping) and "labels" in model.edge.names:
+            kwargs["labels"] = labels.to(model.device)  # an encoder-decoder makes its decoder's inputs of them
         labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
@@ -205,15 +207,17 @@ def _rows_first(model: Ensemble, labels: Tensor, ndim: int) -> Tensor:
 def _own_loss_shifts(model: Ensemble, inputs: Mapping[str, Any], labels: Tensor) -> bool:
     """Whether the network's own loss compares position t with label t + 1, as causal language models' losses do.
 
-    Then nothing answers a label at the first position, and the loss of such labels alone is none.
+    Then nothing answers a label at the first position, and the loss is the same with another one there.
     """
     if "labels" not in model.edge.names or labels.ndim != 2 or not labels.numel():
         return False
-    first = torch.full_like(labels, IGNORED, device=model.device)
-    first[:, 0] = labels.amax().clamp_min(0)
+    labels = labels.to(model.device)
+    other = labels.clone()
+    other[:, 0] = (labels[:, 0] == 0).to(labels.dtype)  # another class: 1 for 0, else 0
     with evaluating(model):
-        output = model(**inputs, labels=first, member=0)
-    return isinstance(output, Mapping) and "loss" in output and not output["loss"] > 0
+        outputs = [model(**inputs, labels=given, member=0) for given in (labels, other)]
+    one, two = (output.get("loss") if isinstance(output, Mapping) else None for output in outputs)
+    return one is not None and two is not None and bool(torch.isclose(one, two, rtol=1e-7, atol=0, equal_nan=True))
 
 
 def _inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:

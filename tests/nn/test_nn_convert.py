@@ -122,6 +122,21 @@ def test_a_subclass_keeps_its_class_and_methods() -> None:
     assert type(model.extract(0).layers[0]) is Marked
 
 
+def test_a_class_that_registers_its_subclasses_does_not_hear_of_ours() -> None:
+    registered = {}
+
+    class Base(nn.Linear):
+        def __init_subclass__(cls, *, name: str) -> None:
+            registered[name] = cls
+
+    class Child(Base, name="child"):
+        pass
+
+    model = be.convert(nn.Sequential(Child(4, 2)), members=2)
+    assert isinstance(model.net[0], Child)
+    assert registered == {"child": Child}
+
+
 @pytest.mark.parametrize("name", ["fold", "members", "rank", "r"])
 def test_methods_under_names_that_members_use_leave_a_layer_plain(name: str) -> None:
     kind = type("Own", (nn.Linear,), {name: property(lambda self: 1)})

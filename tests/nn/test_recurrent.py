@@ -272,6 +272,26 @@ def test_gradients_reach_only_members_with_rows() -> None:
             assert (parameter.grad[[0, 2]].flatten(1).abs().sum(1) > 0).all()
 
 
+def test_a_subclass_has_its_say_in_a_members_call() -> None:
+    class Twice(nn.GRU):
+        def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Tensor:
+            return 2 * super().permute_hidden(hx, permutation)
+
+    net, x = Twice(WIDTH, H, batch_first=True).double(), torch.randn(N, T, WIDTH, dtype=torch.float64)
+    model = be.convert(net, M, init="ones", combine="mean").eval()
+    close(model.members(x)[0][0], net(x)[0])
+
+
+@every_kind
+def test_weights_are_drawn_anew_as_torch_draws_them(kind: str, options: dict[str, Any]) -> None:
+    drawn = layer(kind, options)
+    before = {name: value.clone() for name, value in drawn.named_parameters()}
+    drawn.reset_parameters()
+    for name, value in drawn.named_parameters():
+        assert torch.equal(value, before[name]) == name.endswith((".r", ".s"))
+        assert name.endswith((".r", ".s")) or value.abs().max() <= H**-0.5
+
+
 def test_vanilla_recurrence_is_left() -> None:
     net = nn.ModuleDict({"rnn": nn.RNN(3, 3), "cell": nn.LSTMCell(3, 3), "head": nn.Linear(3, 3)})
     left = be.convert(net, members=2).conversion.left

@@ -1,5 +1,6 @@
 """Layers that a network holds in other places than among its children are the members' there, too."""
 
+from types import MethodType
 from typing import Any, NamedTuple
 
 import pytest
@@ -91,3 +92,59 @@ def test_a_function_made_a_method_of_a_layer_follows_it() -> None:
     net.twice = (lambda layer, x: 2 * layer(x)).__get__(net[0])
     be.convert(net, members=2, copy=False)
     assert net.twice.__self__ is net[0]
+
+
+class Gained(nn.Linear):
+    """A layer with a hook that is a method of its own, and with dicts that hold it."""
+
+    def __init__(self) -> None:
+        super().__init__(4, 4)
+        self.gain = 1.0
+        self.register_forward_hook(self.times_gain)
+        self.ways = {"own": (self,)}
+
+    def times_gain(self, module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        return output * self.gain
+
+
+def test_hooks_and_containers_of_a_layer_are_its_replacements() -> None:
+    net = nn.Sequential(Gained())
+    model = be.convert(net, M, init="ones", combine="mean").eval()
+    assert model.net[0].ways["own"][0] is model.net[0]
+    model.net[0].gain = net[0].gain = 5.0
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(model(x), net(x))
+    plain = model.extract(0)
+    assert plain[0].ways["own"][0] is plain[0]
+    torch.testing.assert_close(plain(x), net(x))
+
+
+@pytest.mark.parametrize("layer_alone", [False, True])
+def test_hooks_on_loading_are_called_with_what_is_loaded(layer_alone: bool) -> None:
+    layer, seen = nn.Linear(4, 4), []
+    layer.register_load_state_dict_pre_hook(lambda module, *_: seen.append(module))
+    model = be.convert(layer if layer_alone else nn.Sequential(layer), M)
+    model.load_state_dict(model.state_dict())
+    converted = model.net if layer_alone else model.net[0]
+    assert seen == [converted]
+    plain = model.extract(0)
+    plain.load_state_dict(plain.state_dict())
+    assert seen[1:] == [plain if layer_alone else plain[0]]
+
+
+def test_a_function_bound_under_a_methods_name_stays_that_function() -> None:
+    def forward(self: nn.Module, x: Tensor) -> Tensor:
+        return 2 * type(self).forward(self, x)
+
+    class Doubled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.call = MethodType(forward, self.layer)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.call(x)
+
+    net, x = Doubled(), torch.randn(3, 4)
+    model = be.convert(net, M, init="ones", combine="mean").eval()
+    torch.testing.assert_close(model(x), net(x))

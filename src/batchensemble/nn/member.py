@@ -27,6 +27,9 @@ class Converted(nn.Module):
     where: str = ""
     theirs: tuple[tuple[str, Any], ...] = ()
 
+    def __init_subclass__(cls) -> None:
+        """Nothing, also for a plain class that registers its subclasses: ours are no new layers of its author's."""
+
     def plain(self, pick: Pick) -> nn.Module:
         """The plain module of one member, or of the members' mean weight."""
         raise NotImplementedError

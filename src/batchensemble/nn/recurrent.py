@@ -3,8 +3,9 @@
 A recurrent kernel takes one weight for its whole batch, so rows that chose their members go member by member.
 """
 
+import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ class Recurrent(FastModule):
     Finals inherit from it and from the torch layer that they ensemble.
     """
 
-    recurrent_type: ClassVar[type[nn.RNNBase]]
+    hidden_size: int
     num_layers: int
     bidirectional: bool
     batch_first: bool
@@ -43,6 +44,13 @@ class Recurrent(FastModule):
         for name in self._flat_weights_names:
             del self._parameters[name]
         self._init_flat_weights()
+
+    def reset_parameters(self) -> None:
+        """As torch's layer draws its weights and biases; r and s stay."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        for name, parameter in self.named_parameters():
+            if name.rpartition(".")[2] not in ("r", "s"):
+                nn.init.uniform_(parameter, -bound, bound)
 
     @property
     def members(self) -> int:
@@ -103,7 +111,7 @@ class Recurrent(FastModule):
 
     def _member(self, member: int, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         """One fused call with this member's weights."""
-        cell = reborn(self, self.recurrent_type, without=OURS, _modules={}, _flat_weights=self._folded(member))
+        cell = reborn(self, self.plain_type, without=OURS, _modules={}, _flat_weights=self._folded(member))
         if lengths is None:
             y, hidden = cell.forward(x, hx)  # and not cell(), which would call our hooks again
             return y, hidden
@@ -140,8 +148,6 @@ class LSTM(Recurrent, nn.LSTM):
         (torch.Size([8, 5, 6]), torch.Size([1, 8, 6]))
     """
 
-    recurrent_type = nn.LSTM
-
 
 class GRU(Recurrent, nn.GRU):
     """`torch.nn.GRU` for members; shapes and weights as in `LSTM`.
@@ -151,8 +157,6 @@ class GRU(Recurrent, nn.GRU):
         >>> y.shape, h.shape
         (torch.Size([8, 5, 6]), torch.Size([1, 8, 6]))
     """
-
-    recurrent_type = nn.GRU
 
 
 def _packed_like(y: Tensor, lengths: Tensor, x: PackedSequence, axis: int) -> PackedSequence:

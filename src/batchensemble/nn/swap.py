@@ -9,6 +9,7 @@ from types import MethodType
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.module import _WrappedHook
 
 
 def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
@@ -24,12 +25,10 @@ def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
         >>> net[0], net.steps[0] is net[0], net.steps[1].__self__ is net[0]
         (Identity(), True, True)
     """
-    if net in swaps:
-        return swaps[net]
     swap = _Swap(swaps)
-    for module in list(net.modules()):
-        swap.inside_(vars(module))  # its children among them
-    return net
+    for module in [*net.modules(), *swaps.values()]:
+        swap.inside_(vars(module))  # its children and hooks among them
+    return swaps.get(net, net)
 
 
 class _Swap:
@@ -57,6 +56,8 @@ class _Swap:
             return self._method(value)
         if isinstance(value, tuple):
             return self._tuple(value)
+        if isinstance(value, _WrappedHook):
+            return self._hook(value)
         if isinstance(value, dict | list):
             self.inside_(value)
         return value
@@ -65,7 +66,13 @@ class _Swap:
         owner = self._of(method.__self__)
         if owner is method.__self__:
             return method
-        return getattr(owner, method.__name__, MethodType(method.__func__, owner))
+        inherited = getattr(type(method.__self__), method.__name__, None) is method.__func__
+        return getattr(owner, method.__name__) if inherited else MethodType(method.__func__, owner)
+
+    def _hook(self, wrapped: _WrappedHook) -> _WrappedHook:
+        """A hook on loading holds its module weakly, and would outlive it."""
+        owner = wrapped.module() if wrapped.with_module else None
+        return _WrappedHook(self._of(wrapped.hook), self._of(owner))
 
     def _tuple(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         items = [self._of(value) for value in values]
