@@ -49,18 +49,20 @@ def cifar_small() -> str:
 
 def cifar_short() -> str:
     """CIFAR with the paper's networks and a fifth of its epochs."""
-    return body(_short("cifar-accuracy"), comparison(*CLEAN, rows=("data", "method")), facts=True)
+    return body(_measured("cifar-accuracy", "short"), comparison(*CLEAN, rows=("data", "method")), facts=True)
 
 
 def cifar_accuracy() -> str:
     """The same networks' accuracy alone, a column for each set of images."""
-    return body(_short("cifar-accuracy"), comparison("accuracy", columns="data"), facts=True)
+    return body(_measured("cifar-accuracy", "short"), comparison("accuracy", columns="data"), facts=True)
 
 
 def cifar_short_shifted() -> str:
     """The same networks under corruption and on classes they have not seen."""
     under, entropy = comparison(ACCURACY, NLL, ECE), comparison("auroc", KNOWN, UNKNOWN)
-    return f"{body(_short('cifar-corruption'), under)}\n\n{body(_short('cifar-unseen'), entropy)}"
+    return (
+        f"{body(_measured('cifar-corruption', 'short'), under)}\n\n{body(_measured('cifar-unseen', 'short'), entropy)}"
+    )
 
 
 def recipes() -> str:
@@ -69,11 +71,6 @@ def recipes() -> str:
     best = sorted(evidence.places, key=lambda place: -place.record.metrics["accuracy"] if place.record else 0)
     view = comparison("accuracy", "member_accuracy", "disagreement", "nll", "ece", "train_loss", rows="recipe")
     return body(replace(evidence, places=tuple(best)), view)
-
-
-def _short(experiment: str) -> Evidence:
-    """What was measured of an experiment at `short`."""
-    return _measured(experiment, "short")
 
 
 def _measured(experiment: str, scale: Scale) -> Evidence:

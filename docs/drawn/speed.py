@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE
+from batchensemble.lab.studies.speed.ways import OURS
 from drawn.records import evidence_of, made, speeds, where
 
-OURS = "BatchEnsemble"
-LIMIT = "the plain network on as many rows"
-SINGLE = "one network on the same inputs"
 WHOLE = ("inference", "training")
 Row = dict[str, Any]
 

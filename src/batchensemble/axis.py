@@ -115,7 +115,7 @@ class Edge:
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
         """N and its device: the rows of the first tensor argument in the signature."""
-        for value in self._carriers(args, kwargs):
+        for value in self._in_order(args, kwargs):
             for tensor in tensors(value):
                 if tensor.ndim > self.axis:
                     return tensor.shape[self.axis], tensor.device
@@ -208,7 +208,7 @@ class Edge:
         for position, value in enumerate(args):
             yield self.names[position] if position < len(self.names) else "", value
 
-    def _carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         """The arguments that may carry rows, in the order of the network's signature."""
         places = {name: place for place, name in enumerate(self.names)}
         named = sorted(kwargs.items(), key=lambda item: places.get(item[0], len(places)))
