@@ -8,6 +8,7 @@ from torch import Tensor, nn
 import batchensemble as be
 
 M, N = 3, 7
+IDS = torch.tensor([2, 0, 0, 1, 2, 2, 1])  # a member for each of N rows
 
 
 def randomise(model: nn.Module, seed: int = 0) -> Any:

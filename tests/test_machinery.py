@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from ensembles import M, N, convnet, ensemble, images, mlp, randomise, rows
+from ensembles import IDS, M, N, convnet, ensemble, images, mlp, randomise, rows
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import batchensemble as be
 
 close = partial(torch.testing.assert_close, rtol=1e-3, atol=1e-4)
-IDS = torch.tensor([2, 0, 0, 1, 2, 2, 1])
 
 
 class Attends(nn.Module):

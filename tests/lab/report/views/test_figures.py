@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from canvases import canvas_of
 from fake_records import evidence, place
 
 from batchensemble.lab.records import Published
-from batchensemble.lab.report import Evidence, Figure, NotMeasured, Place, Quantity
+from batchensemble.lab.report import Evidence, NotMeasured, Place, Quantity
 from batchensemble.lab.report.style import BLUE, GREY, INK, colours, markers
 from batchensemble.lab.report.views import (
     bars,
@@ -25,7 +26,6 @@ from batchensemble.lab.report.views import (
     reliability_diagrams,
     training_curves,
 )
-from batchensemble.lab.report.views.lines import GAP
 
 SEEN = Quantity("seen_accuracy", "accuracy on tasks so far", "%", 100.0)
 VIEWS = {
@@ -44,15 +44,6 @@ VIEWS = {
     "training": (training_curves("cross_entropy", "accuracy"), "log_evidence"),
     "growth": (over_label("share", "accuracy", "disagreement"), "diversity_evidence"),
 }
-
-
-def canvas_of(figure: Figure):
-    """What matplotlib has on the figure, for looking at its data."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=figure.size)
-    figure.draw(canvas)
-    return canvas
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -104,54 +95,11 @@ def test_methods_keep_their_colours_and_variants_get_others() -> None:
     assert len(set(many.values())) == 4
 
 
-def test_no_two_curves_of_one_figure_look_alike() -> None:
-    names = ("NaiveEnsemble4", "NaiveEnsemble8", "BatchEnsemble4", "BatchEnsemble8", "Dropout", "LinFullPost", "RMS")
-    names += ("AlphaDiv", "BBB", "MultitaskGP", "NeuralLinear", "ParamNoise", "Uniform")
-    found = evidence(
-        place({"curve": list(range(start, start + 40))}, {"method": name}) for start, name in enumerate(names)
-    )
-    (panel,) = canvas_of(over_steps("curve")(found)).axes
-    looks = {(line.get_color(), repr(line._dash_pattern)) for line in panel.lines}
-    assert len(looks) == len(names)
-
-
 def test_methods_keep_their_markers_whoever_is_beside_them() -> None:
     few, many = markers(["BatchEnsemble", "PNN"]), markers(["Vanilla", "EWC", "PNN", "BatchEnsemble", "BN-tuned"])
     assert (few["BatchEnsemble"], few["PNN"]) == (many["BatchEnsemble"], many["PNN"])
     assert len(set(many.values())) == 5
     assert colours(["PNN", "DEN"])["PNN"] == colours(["BatchEnsemble", "PNN", "Separate networks"])["PNN"]
-
-
-def test_a_curve_that_lies_on_another_is_dashed() -> None:
-    curves = {"Single": [3.0, 2.0, 1.0], "Naive ensemble": [3.0, 2.0, 1.0], "BatchEnsemble": [3.0, 2.5, 2.0]}
-    found = evidence(place({"curve": values}, {"method": name}) for name, values in curves.items())
-    (panel,) = canvas_of(over_steps("curve")(found)).axes
-    assert [line.get_linestyle() for line in panel.lines] == ["-", "--", "-"]
-
-
-def test_curves_beside_those_that_matter_are_grey_and_named_at_their_ends() -> None:
-    ends = {"Ours": 1.0, "RMS": 50.0, "BBB": 50.5, "Uniform": 100.0}
-    found = evidence(place({"curve": [0.0, end]}, {"method": name}) for name, end in ends.items())
-    canvas = canvas_of(over_steps("curve", highlight=("Ours",))(found))
-    (panel,) = canvas.axes
-    assert [text.get_text() for text in canvas.legends[0].texts] == ["Ours"]
-    names = {text.get_text(): text.get_position()[1] for text in panel.texts}
-    assert list(names) == ["RMS", "BBB", "Uniform"]
-    assert names["BBB"] - names["RMS"] == pytest.approx(GAP)
-
-
-@pytest.mark.parametrize(("better", "scale"), [("lower", "log"), ("higher", "linear")])
-def test_curves_that_end_far_apart_get_a_logarithmic_axis_and_the_caption_says_so(better, scale) -> None:
-    ends = {("Uniform", "mushroom"): 100, ("Ours", "mushroom"): 7, ("Uniform", "jester"): 100, ("Ours", "jester"): 80}
-    found = evidence(
-        place({"regret": [0.0, end / 2, end]}, {"method": method, "problem": problem})
-        for (method, problem), end in ends.items()
-    )
-    figure = over_steps(Quantity("regret", "regret", better=better))(found)
-    mushroom, jester = canvas_of(figure).axes
-    assert (mushroom.get_yscale(), jester.get_yscale()) == (scale, "linear")
-    assert ("logarithmic axis" in figure.caption) == (scale == "log")
-    assert (mushroom.get_ylabel().endswith("(log)"), jester.get_ylabel()) == (scale == "log", "regret")
 
 
 def test_boxes_span_the_corruptions_mean_over_seeds() -> None:
@@ -281,30 +229,6 @@ def test_lines_of_equal_accuracy_are_those_of_the_plane(rng) -> None:
     assert (y1 - y0) / (x1 - x0) == pytest.approx(-0.2 / 0.9)
 
 
-def test_bands_are_deviations_or_errors_and_gaps_stay_gaps() -> None:
-    found = evidence(
-        place({"curve": values}, {"method": "A"}, seed) for seed, values in enumerate([[1.0, 2.0], [3.0, 6.0, 7.0]])
-    )
-    for band, width in (("deviation", np.sqrt(2)), ("error", 1.0)):
-        (panel,) = canvas_of(over_steps("curve", band=band)(found)).axes
-        assert panel.lines[0].get_ydata() == pytest.approx([2.0, 4.0, 7.0])
-        edge = panel.collections[0].get_paths()[0].vertices
-        assert edge[edge[:, 0] == 1.0][:, 1].max() == pytest.approx(2.0 + width)
-
-
-def test_trials_that_ran_together_are_seeds_too() -> None:
-    found = evidence([place({"curve": [[1.0, 1.0], [3.0, 5.0]]}, {"method": "A"})])
-    (panel,) = canvas_of(over_steps("curve")(found)).axes
-    assert panel.lines[0].get_ydata() == pytest.approx([2.0, 3.0])
-
-
-def test_training_curves_are_drawn_over_epochs_counted_from_one() -> None:
-    log = [{"epoch": epoch, "loss": 1 / (epoch + 1)} for epoch in range(3)]
-    (panel,) = canvas_of(training_curves("loss")(evidence([place({"log": log}, {"method": "Single"})]))).axes
-    assert panel.lines[0].get_xdata() == pytest.approx([1, 2, 3])
-    assert panel.lines[0].get_ydata() == pytest.approx([1, 1 / 2, 1 / 3])
-
-
 def test_the_papers_claims_are_rings_on_the_cost_figure(cost_evidence) -> None:
     view = cost_by_size({"relative_parameters": 1.1})
     time, memory, parameters = canvas_of(view(replace(cost_evidence, scale="paper"))).axes
@@ -324,12 +248,6 @@ def test_what_nobody_measured_gets_no_panel(lifelong_evidence) -> None:
     assert len(canvas_of(bars("forgetting", "training_seconds")(found)).axes) == 1
     with pytest.raises(NotMeasured, match="no run has training time"):
         bars("training_seconds")(found)
-
-
-def test_a_point_alone_is_no_curve() -> None:
-    places = [place({"accuracy": 0.9}, {"method": "A", "share": "100 %"}), Place({"method": "A", "share": "50 %"}, 0)]
-    with pytest.raises(NotMeasured, match="no method has accuracy at more than one share"):
-        over_label("share", "accuracy")(evidence(places))
 
 
 def test_bins_of_few_pictures_are_faded() -> None:

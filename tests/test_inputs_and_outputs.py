@@ -1,0 +1,151 @@
+"""What goes into an ensemble and comes out: outputs of every shape, inputs by name and in structures."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from ensembles import IDS, M, N, ensemble, rows
+from torch import Tensor, nn
+
+import batchensemble as be
+
+close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
+
+
+class Pair(NamedTuple):
+    scores: Tensor
+    features: Tensor
+
+
+@dataclass(frozen=True)
+class Answer:
+    features: Tensor
+    logits: Tensor
+    note: str = "kept"
+    loss: Tensor | None = None
+
+
+@dataclass
+class Derived:
+    logits: Tensor
+    doubled: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubled = 2 * self.logits
+
+
+class Shaped(nn.Module):
+    """Answers in any shape, from keyword-only inputs, integers, several tensors."""
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.body, self.head, self.shape = nn.Linear(4, 6), nn.Linear(6, 3), shape
+
+    def forward(self, x: Tensor | None = None, *, words: Tensor | None = None, scale: float = 1.0) -> Any:
+        if x is None:
+            x = nn.functional.one_hot(words, 4).to(self.body.weight)
+        features = torch.relu(self.body(x))
+        return self.shape(features, scale * self.head(features))
+
+
+SHAPES: dict[str, Any] = {
+    "tensor": (lambda f, y: y, lambda out: out),
+    "dict": (lambda f, y: {"features": f, "logits": y, "none": None}, lambda out: out["logits"]),
+    "tuple": (lambda f, y: (y, f), lambda out: out[0]),
+    "list": (lambda f, y: [y, f], lambda out: out[0]),
+    "named tuple": (lambda f, y: Pair(y, f), lambda out: out.scores),
+    "dataclass": (lambda f, y: Answer(f, y), lambda out: out.logits),
+    "derived field": (lambda f, y: Derived(y), lambda out: out.logits),
+    "nested": (lambda f, y: (y, (f, {"f": [f, y]})), lambda out: out[0]),
+    "dict subclass": (lambda f, y: Bag(logits=y, f=f), lambda out: out["logits"]),
+}
+
+
+class Bag(dict):
+    """A dict with a type."""
+
+
+every_shape = pytest.mark.parametrize(("shape", "get"), SHAPES.values(), ids=SHAPES)
+
+
+@every_shape
+def test_outputs_of_every_shape(shape: Any, get: Any) -> None:
+    model, x = ensemble(Shaped(shape)), rows()
+    plain = model.extract(1)(x)
+    for output in (model(x), model.members(x), model(x, member=1), model(x, member=IDS), model.train()(x)):
+        assert type(output) is type(plain)
+    model.eval()
+    members = get(model.members(x))
+    close(members[1], get(plain))
+    close(get(model(x)), members.softmax(-1).mean(0).log())
+    close(get(model(x, member=IDS)), members[IDS, torch.arange(N)])
+    close(model.predict(x, batch_size=3).outputs, members)
+    be.verify(model, x)
+
+
+def test_the_rest_of_an_output_keeps_its_members_and_its_values() -> None:
+    model, x = ensemble(Shaped(lambda f, y: Answer(f, y, loss=y.square().mean()))), rows()
+    out = model(x)
+    assert out.note == "kept"
+    assert out.logits.shape == (N, 3)
+    assert out.features.shape == (M, N, 6)
+    close(out.features[2], model.extract(2)(x).features)
+    assert out.loss.shape == ()  # the mean over all members' rows, as the network computes it
+    close(out.loss, torch.stack([model.extract(i)(x).loss for i in range(M)]).mean())
+
+
+def test_the_field_to_combine_can_be_named() -> None:
+    model, x = ensemble(Shaped(lambda f, y: Pair(y, f)), output="features", combine="mean"), rows()
+    assert model(x).features.shape == (N, 6)
+    assert model(x).scores.shape == (M, N, 3)
+    model = ensemble(Shaped(lambda f, y: (f, y)), output="1")
+    assert model(x)[1].shape == (N, 3)
+    with pytest.raises(ValueError, match=r"output='nothing' is no tensor.*0: Tensor, 1: Tensor"):
+        ensemble(Shaped(lambda f, y: (f, y)), output="nothing")(x)
+
+
+@pytest.mark.parametrize("shape", [lambda f, y: {"loss": y.sum()}, lambda f, y: "text", lambda f, y: ()])
+def test_an_output_without_an_answer_is_refused(shape: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="tensor"):
+        ensemble(Shaped(shape))(rows())
+
+
+def test_keyword_inputs_and_integers() -> None:
+    model, words = ensemble(Shaped(lambda f, y: y)), torch.arange(N) % 4
+    close(model(words=words, member=IDS), model.members(words=words)[IDS, torch.arange(N)])
+    assert model.train()(words=words, scale=2.0).shape == (N, 3)
+    be.verify(model, words=words)
+    assert len(model.predict(words=words, batch_size=2)) == N
+
+
+class Several(nn.Module):
+    """Inputs in a tuple, in a dict, with rows and without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, pair: tuple[Tensor, Tensor], extra: dict[str, Tensor], table: Tensor) -> Tensor:
+        return self.layer(pair[0] + pair[1] + extra["shift"]) + table.sum()
+
+
+def test_structured_inputs() -> None:
+    model, x = ensemble(Several()), rows()
+    inputs = ((x, 2 * x), {"shift": x.flip(0)}, torch.ones(5))
+    be.verify(model, *inputs)
+    close(model(*inputs, member=IDS), model.members(*inputs)[IDS, torch.arange(N)])
+    close(model.predict(*inputs, batch_size=2).outputs, model.members(*inputs))
+
+
+@pytest.mark.parametrize("inputs", [(), (3.0,), (torch.tensor(1.0),)])
+def test_no_batch_is_an_error(inputs: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="no argument is a tensor with rows on axis 0"):
+        ensemble()(*inputs)
+
+
+def test_a_packed_batch_is_refused() -> None:
+    packed = nn.utils.rnn.pack_sequence([torch.ones(3, 4), torch.ones(2, 4)])
+    with pytest.raises(TypeError, match="packed sequence has no batch axis"):
+        ensemble(nn.LSTM(4, 2), combine="mean")(packed)
