@@ -9,6 +9,7 @@ from batchensemble.lab.experiments.classifiers import (
     NAIVE,
     OWN_NORMS,
     REPEATED,
+    REPEATED_OWN_NORMS,
     SINGLE,
     TEN,
     methods,
@@ -44,7 +45,9 @@ ACCURACY = Experiment(
     "takes four trainings one after another; both weight decays work equally well, and so does a larger batch.",
     study=CLASSIFICATION,
     scales=methods(
-        SINGLE, DROPOUT, BATCH, NAIVE, MEAN, LARGE, REPEATED, OWN_NORMS, data=(TEN, HUNDRED), single_seeds=4
+        *(SINGLE, DROPOUT, BATCH, NAIVE, MEAN, LARGE, REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
+        data=(TEN, HUNDRED),
+        single_seeds=4,
     ),
     show=(
         comparison("accuracy", columns="data", title="Accuracy on the test set"),

@@ -13,6 +13,7 @@ from batchensemble.lab.report.views import recipes as picture
 from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
 from batchensemble.lab.studies.recipe import Recipe
 
+EPOCHS = 6
 NORMAL = BatchEnsemble(rows="repeated", init="normal", fast_lr_scale=0.5)
 SIGNS = BatchEnsemble(rows="repeated")
 
@@ -20,12 +21,15 @@ METHODS: Mapping[str, Method] = {
     "single": Single(),
     "naive ensemble": Naive(),
     "signs, sub-batches": BatchEnsemble(),
+    "signs, sub-batches, norm per member": BatchEnsemble(norm="member"),
     "signs, repeated": SIGNS,
     "signs, own crops": replace(SIGNS, rows="own crops"),
     "signs, P(+1) = 0.75": replace(SIGNS, init="sign(0.75)"),
     "signs, P(+1) = 0.9": replace(SIGNS, init="sign(0.9)"),
     "signs, P(+1) = 0.95": replace(SIGNS, init="sign(0.95)"),
     "signs, norm per member": replace(SIGNS, norm="member"),
+    "signs, own crops, norm per member": replace(SIGNS, rows="own crops", norm="member"),
+    "signs, P(+1) = 0.75, norm per member": replace(SIGNS, init="sign(0.75)", norm="member"),
     "signs, slow vectors": replace(SIGNS, fast_lr_scale=0.5),
     "signs, decay of the mean weight": replace(SIGNS, decay="mean"),
     "signs, rank 2": replace(SIGNS, rank=2),
@@ -40,6 +44,7 @@ METHODS: Mapping[str, Method] = {
     "first layer only": replace(NORMAL, init="first"),
 }
 VARIANTS: Mapping[str, tuple[Method, Mapping[str, Any]]] = {
+    "single, as many rows": (Single(), {"epochs": 4 * EPOCHS}),
     "single, x2": (Single(), {"width": 2}),
     "signs, x2": (SIGNS, {"width": 2}),
     "normal, x2": (NORMAL, {"width": 2}),
@@ -48,10 +53,10 @@ VARIANTS: Mapping[str, tuple[Method, Mapping[str, Any]]] = {
     "normal, x1": (NORMAL, {"width": 1}),
     "normal, fp32": (NORMAL, {"precision": "fp32"}),
 }
-"""What a GPU is needed for: other widths than the paper's x4, and numbers of full length."""
+"""What a GPU is needed for: as many rows as four members see, other widths than the x4 of the paper, full precision."""
 QUICK = ("single", "naive ensemble", "signs, sub-batches", "signs, rank 2", "normal, own crops, norm per member")
 SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
-    "paper": lambda base: replace(base, epochs=6, schedule="cosine", weight_decay=5e-4),
+    "paper": lambda base: replace(base, epochs=EPOCHS, schedule="cosine", weight_decay=5e-4),
     "small": lambda base: replace(base, schedule="cosine", weight_decay=5e-4),
     "smoke": lambda base: replace(base, epochs=1, share=0.2),
 }
