@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE
@@ -9,12 +10,13 @@ from batchensemble.lab.studies.speed.ways import OURS
 from drawn.records import evidence_of, made, speeds, where
 
 WHOLE = ("inference", "training")
+NUMBERS = ("ms", "denominator_ms", "ratio", "memory_ratio")
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What was measured of one network on one machine; what was measured twice, as it was measured last."""
+    """What was measured of one network on one machine; of what was measured more than once, the median."""
 
     title: str
     members: int
@@ -64,15 +66,23 @@ def cost_by_members() -> str:
 
 
 def _machines() -> list[Machine]:
-    found: dict[tuple[str, int, str], dict[tuple[str, str, str], Row]] = {}
+    found: dict[tuple[str, int, str], dict[tuple[str, str, str], list[Row]]] = {}
     for record in sorted(speeds("speed"), key=lambda one: one["provenance"]["started"]):
         key = record["metrics"]["network"], record["run"]["settings"]["members"], made(record["provenance"])
-        rows = found.setdefault(key, {})
-        rows |= {(row["case"], row["way"], row["denominator"]): row for row in record["metrics"]["rows"]}
+        for row in record["metrics"]["rows"]:
+            found.setdefault(key, {}).setdefault((row["case"], row["way"], row["denominator"]), []).append(row)
     machines = [
-        Machine(f"{key[0]}, {key[1]} members", key[1], key[2], tuple(rows.values())) for key, rows in found.items()
+        Machine(f"{key[0]}, {key[1]} members", key[1], key[2], tuple(map(_middle, rows.values())))
+        for key, rows in found.items()
     ]
     return sorted(machines, key=lambda machine: -len(machine.rows))
+
+
+def _middle(rows: list[Row]) -> Row:
+    """The median of every number of one case, and the least and the most of its ratio."""
+    numbers = {name: [row[name] for row in rows if row[name] is not None] for name in NUMBERS}
+    middle = {name: median(found) if found else None for name, found in numbers.items()}
+    return {**rows[-1], **middle, "ratios": numbers["ratio"]}
 
 
 def _network_table(machine: Machine) -> str:
@@ -97,7 +107,7 @@ def _peer_table(machine: Machine) -> str:
     rows = [(case, way, machine.over(LIMIT, way)[case]) for way in (OURS, *ways) for case in machine.over(LIMIT, way)]
     rows = [row for row in rows if row[0] in cases]
     cells = [
-        [case, way, f"{machine.over(SINGLE, way)[case]['ratio']:.2f}", f"{row['ratio']:.2f}", _memory(row)]
+        [case, way, _ratio(machine.over(SINGLE, way)[case]), _ratio(row), _memory(row)]
         for case, way, row in sorted(rows, key=lambda one: (one[0], one[2]["ratio"]))
     ]
     columns = [machine.title, "", "time over one network", "over as many rows", "memory"]
@@ -145,7 +155,13 @@ def _ours(row: Row) -> str:
 
 
 def _beside(row: Row) -> tuple[str, str]:
-    return f"{row['denominator_ms']:.2f} ms", f"{row['ratio']:.2f}"
+    return f"{row['denominator_ms']:.2f} ms", _ratio(row)
+
+
+def _ratio(row: Row) -> str:
+    """The median; how far it moved where it was measured more than once."""
+    span = _span(row["ratios"], 2)
+    return f"{row['ratio']:.2f} ({span})" if " to " in span else f"{row['ratio']:.2f}"
 
 
 def _memory(row: Row) -> str:
