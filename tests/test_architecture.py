@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -161,3 +162,10 @@ def test_the_front_door_shows_what_is_public() -> None:
 def test_opening_the_library_takes_little_more_than_opening_torch() -> None:
     clock = "import time, torch; t = time.perf_counter(); import batchensemble; print(time.perf_counter() - t)"
     assert min(float(run(clock)) for _ in range(2)) < 0.5
+
+
+def test_a_source_distribution_holds_no_records() -> None:
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())
+    included = project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    assert "src" in included
+    assert not {"results", "tests"} & set(included)

@@ -53,6 +53,13 @@ def test_list_shows_every_experiment_and_what_is_done():
     assert all(name in shown for name in EXPERIMENTS)
 
 
+def test_list_cuts_no_count_short_in_a_narrow_terminal(run, monkeypatch):
+    monkeypatch.setattr(cli, "SCALES", ("smoke", "small", "short", "paper"))
+    monkeypatch.setattr(cli, "_count", lambda *_: "123/456")
+    monkeypatch.setattr(cli, "console", Console(width=30))
+    assert run("list").output.count("123/456") == 2 * 4
+
+
 def test_list_and_report_count_alike(run, tmp_path):
     run("run", "counting", "--only", "far", "--seeds", "0,4,5")
     assert "1/2" in run("list").output
@@ -113,6 +120,7 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "counting", "--data", "nowhere"), 2, "nowhere is not a folder"),
         (("run", "counting", "--seeds", "one"), 2, "expected numbers as 0,1,2"),
         (("run", "counting", "--seeds", "-1"), 2, "expected numbers as 0,1,2; got '-1'"),
+        (("run", "counting", "--devices", "0"), 2, "'--devices'"),
         (("run", "counting", "--scale", "huge"), 2, "huge"),
         (("run", "counting", "--scale", "paper"), 1, "counting has the scales smoke; got 'paper'"),
         (("run", "all", "--scale", "paper"), 2, "no experiment has the scale paper"),
@@ -121,6 +129,7 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("report", "--results", "nowhere"), 1, "there is no folder nowhere"),
         (("data", "mnist"), 1, "data sets are cifar10, cifar100, cifar10-c, cifar100-c; got mnist"),
         (("data", "digits-c"), 1, "got digits-c"),
+        (("bench", "--out", "."), 1, ". is a folder: --out names the file of the record"),
     ],
 )
 def test_what_is_wrong_is_said(run, arguments, code, message):

@@ -1,4 +1,5 @@
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -100,3 +101,9 @@ def test_what_has_no_common_answer_is_not_exported() -> None:
 def test_one_example_row_would_be_taken_for_fixed() -> None:
     with pytest.raises(ValueError, match="two example rows"):
         be.export_program(ensemble(), torch.randn(1, 3, 6, 6))
+
+
+def test_without_onnxscript_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'batchensemble\[onnx\]'"):
+        be.export_onnx(be.convert(nn.Linear(3, 2), members=2), torch.randn(2, 3), path=tmp_path / "never.onnx")

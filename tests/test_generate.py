@@ -1,5 +1,6 @@
 """Decoding as an ensemble: Transformers' own search over the members' mean probability."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -246,3 +247,9 @@ def test_what_cannot_generate_is_refused():
         be.generate(ensemble("gpt2", combine=None), prompts())
     with pytest.raises(ValueError, match="got batch_dim=1"):
         be.generate(ensemble("gpt2", batch_dim=1), prompts())
+
+
+def test_without_transformers_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'batchensemble\[text\]'"):
+        be.generate(be.convert(nn.Linear(3, 2), members=2), torch.zeros(1, 3))

@@ -52,11 +52,12 @@ app = typer.Typer(
 console = Console()
 DEMO = (
     "How to read it: BatchEnsemble has a few percent more parameters than one network, the naive ensemble four times "
-    "as many. Its seconds are of half as many epochs again as one network's. Each member sees a quarter of the rows: "
-    "a minute of training is short for it, which NLL and ECE show. What the methods are worth: docs/findings.md."
+    "as many. Seconds are of the epochs in the last column. Each member sees a quarter of the rows, unless the batch "
+    "is repeated: a minute of training is short for it, which NLL and ECE show. More: docs/findings.md."
 )
 FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
 WIDEST = 1000  # columns of characters that no table needs
+ITEM = "the paper's item"
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
 ScaleOption = Annotated[
@@ -69,7 +70,9 @@ DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of the d
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of the records.")]
 WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-DevicesOption = Annotated[int, typer.Option(help="Number of devices that train together; `torchrun` works as well.")]
+DevicesOption = Annotated[
+    int, typer.Option(min=1, help="Number of devices that train together; `torchrun` works as well.")
+]
 SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments' own, as 0,1,2.")]
 OnlyOption = Annotated[
     list[str] | None, typer.Option(help="Only rows labelled so, as 'Single'; several labels must all be there.")
@@ -92,12 +95,14 @@ def main(version: VersionOption = False) -> None:
 def list_(results: ResultsOption = Path("results")) -> None:
     """Show the experiments, and how many of their runs are recorded."""
     store = Store(results)
-    table = RichTable(box=None, pad_edge=False)
-    for heading in ("id", "the paper's item", *SCALES):
-        table.add_column(heading, no_wrap=heading != "the paper's item", overflow="fold")
-    for experiment in EXPERIMENTS.values():
-        table.add_row(experiment.id, experiment.item, *(_count(experiment, scale, store) for scale in SCALES))
-    console.print(table)
+    table, headings = RichTable(box=None, pad_edge=False), ("id", ITEM, *SCALES)
+    rows = [(e.id, e.item, *(_count(e, scale, store) for scale in SCALES)) for e in EXPERIMENTS.values()]
+    for heading, texts in zip(headings, zip(headings, *rows, strict=True), strict=True):
+        least = len(ITEM) if heading == ITEM else max(map(len, texts))  # a count cut short would be another
+        table.add_column(heading, min_width=least, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    _print_whole(table)
     console.print(
         f"\nRecorded / all runs, from the folder {results}. Start with: batchensemble run all --scale smoke",
         style="dim",
@@ -299,14 +304,18 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
                 tables.append(shown)
             elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":
                 console.print(Markdown(shown.markdown()))
-    for table in tables[:1]:
-        drawn = _drawn(table)
-        least = Measurement.get(console, console.options.update_width(WIDEST), drawn).minimum
-        if least > console.width:  # a terminal wraps long lines; rich would leave out columns
-            drawn.width = least
-        console.print(drawn, crop=False)
-    if not tables:
+    if tables:
+        _print_whole(_drawn(tables[0]))
+    else:
         console.print(f"A figure: batchensemble report --results {store.folder}", style="dim", markup=False)
+
+
+def _print_whole(table: RichTable) -> None:
+    """A table with all its columns, however narrow the terminal, which wraps long lines; rich would leave some out."""
+    least = Measurement.get(console, console.options.update_width(WIDEST), table).minimum
+    if least > console.width:
+        table.width = least
+    console.print(table, crop=False)
 
 
 def _drawn(table: Table) -> RichTable:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,12 @@ def export_onnx(
         The names of the graph's outputs, in order.
 
     Raises:
+        ModuleNotFoundError: the extra `onnx` is not installed.
         FileNotFoundError: there is no folder to write into.
         OSError: the disk is full or cannot be written to.
     """
+    if find_spec("onnxscript") is None:
+        raise ModuleNotFoundError("export_onnx needs onnxscript: pip install 'batchensemble[onnx]'")
     path = Path(path)
     check_folder(path)
     names = list(input_names or model.edge.names[: len(inputs)])

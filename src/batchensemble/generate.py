@@ -39,6 +39,7 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
     Raises:
         TypeError: the network does not generate.
         IndexError: a member that is not there.
+        ModuleNotFoundError: the extra `text` is not installed.
 
     Examples:
         >>> import batchensemble as be
@@ -67,7 +68,10 @@ def _owner(model: Ensemble, member: int | Tensor | None, args: Any, kwargs: Any)
 
 def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
     """The network as one whose steps ask the ensemble."""
-    from transformers import GenerationMixin
+    try:
+        from transformers import GenerationMixin
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("generate needs Transformers: pip install 'batchensemble[text]'") from error
 
     if not isinstance(model.net, GenerationMixin):
         raise TypeError(f"{type(model.net).__name__} does not generate: expected one of Transformers' networks that do")

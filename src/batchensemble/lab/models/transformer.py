@@ -70,7 +70,10 @@ def transformer(
         >>> net(input_ids=words, decoder_input_ids=words).logits.shape
         torch.Size([1, 4, 100])
     """
-    from transformers import MarianConfig, MarianMTModel
+    try:
+        from transformers import MarianConfig, MarianMTModel
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("transformer needs Transformers: pip install 'batchensemble[text]'") from error
 
     if size not in SIZES:
         raise ValueError(f"size must be one of {', '.join(SIZES)}; got {size!r}")

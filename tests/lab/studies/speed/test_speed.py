@@ -185,8 +185,10 @@ def test_settings_are_checked():
         Settings("vgg")
     with pytest.raises(ValueError, match="multiple of 4 members"):
         Settings(rows=(10,))
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match=r"^repeats must be at least 1; got 0$"):
         Settings(repeats=0)
+    with pytest.raises(ValueError, match=r"^layers must be at least 1; got \(\(4, 0, 8\),\)$"):
+        Settings(layers=((4, 0, 8),))
     with pytest.raises(ValueError, match="no case is called sleeping; there are 'inference, 8 inputs'"):
         cases(Settings(only=("sleeping",)), CPU)
 

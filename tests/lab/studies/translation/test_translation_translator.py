@@ -1,5 +1,6 @@
 """Translating: every sentence in its place, alone or among others, before and after saving."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,9 @@ import torch
 import batchensemble as be
 from batchensemble.lab.data.text import Sentences, ToyLanguage, Vocabulary
 from batchensemble.lab.models.transformer import SELF_ATTENTION, transformer
+from batchensemble.lab.records import Run
+from batchensemble.lab.studies.study import Context
+from batchensemble.lab.studies.translation.study import Settings, run
 from batchensemble.lab.studies.translation.translator import Translator, bleu
 
 TEXT = ToyLanguage(0).text(30, seed=1)
@@ -110,3 +114,11 @@ def test_bleu_is_sacrebleus():
     assert 0 < score < 100
     assert "tok:13a" in signature
     assert f"version:{sacrebleu.__version__}" in signature
+
+
+@pytest.mark.parametrize("missing", ["sacrebleu", "tokenizers", "transformers"])
+def test_what_cannot_be_ended_is_not_begun(missing, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"needs {missing}: pip install 'batchensemble\[text\]'"):
+        run(Run("translation", Settings().settings(), "smoke"), Context(work=tmp_path))
+    assert not list(tmp_path.iterdir())

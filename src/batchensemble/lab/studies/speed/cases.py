@@ -50,9 +50,11 @@ class Settings:
             raise ValueError(f"ways must be among {', '.join(WAYS)}; got {', '.join(sorted(unknown))}")
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}; got {self.network!r}")
-        numbers = [self.members, self.repeats, *self.inputs, *self.rows, *self.routed]
-        if min([*numbers, *(number for layer in self.layers for number in layer)]) < 1:
-            raise ValueError(f"members, repeats, inputs, rows and layers must be at least 1; got {self}")
+        sizes = {"members": (self.members,), "repeats": (self.repeats,), "inputs": self.inputs, "rows": self.rows}
+        sizes |= {"layers": tuple(size for layer in self.layers for size in layer), "routed": self.routed}
+        for name, numbers in sizes.items():
+            if min(numbers, default=1) < 1:
+                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}")
         for rows in self.rows:
             if rows % self.members:
                 raise ValueError(f"rows must be a multiple of {self.members} members for all libraries; got {rows}")

@@ -41,6 +41,9 @@ def read_settings(quick: bool, **options: Any) -> Settings:
 
 def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Record:
     """Measures, and writes the record to a file; a quick one never passes for a measurement of the paper's network."""
+    if out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder: --out names the file of the record")
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)  # before minutes of measuring
     scale: Scale = "smoke" if quick else "paper" if settings.network == "resnet32x4" else "small"
     record = SPEED.run(Run(SPEED.name, settings, scale), context)
     with written_whole(out) as beside:
@@ -155,4 +158,5 @@ def _title(record: Record, denominator: str) -> str:
 
 def _where(record: Record) -> str:
     made = record.provenance
-    return f"{made.hardware}, torch {made.versions['torch']}, commit {made.commit}{', changed' if made.dirty else ''}"
+    commit = f"commit {made.commit or 'unknown'}{', changed' if made.dirty else ''}"
+    return f"{made.hardware}, torch {made.versions['torch']}, {commit}"

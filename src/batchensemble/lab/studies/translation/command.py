@@ -6,7 +6,7 @@ from pathlib import Path
 import batchensemble as be
 from batchensemble.lab.training.devices import device_kind
 
-from .translator import TooLong, Translator
+from .translator import TooLong, Translator, check_installed
 
 AT_A_TIME = 256  # lines that are read before the first of them is written
 
@@ -31,6 +31,7 @@ def translated_lines(
     Raises:
         ValueError: a line is not UTF-8, or longer than the model takes; or a network alone is asked for uncertainty.
     """
+    check_installed()
     translator = Translator.load(folder, device_kind(device), beams=beams, alpha=alpha)
     if uncertainty and not isinstance(translator.model, be.Ensemble):
         raise ValueError(f"{folder} holds one network: it has no members to agree or not")

@@ -15,6 +15,7 @@ from .corpora import load_text
 from .evaluation import Evaluator
 from .recipe import Recipe
 from .trainer import Trained, Trainer
+from .translator import check_installed
 
 RATES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 """The paper's grid of dropout rates at test time."""
@@ -46,6 +47,7 @@ class Settings:
 
 def run(run: Run, context: Context) -> Record:
     """Trains what the run's settings say, unless it is trained, and measures it."""
+    check_installed()
     began = time.time()
     settings = Settings.of(run.settings)
     recipe = settings.recipe

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ from batchensemble.ensemble import evaluating
 from batchensemble.lab.data.text import PAD, Vocabulary
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
+NEEDED = ("sacrebleu", "tokenizers", "transformers")
+
+
+def check_installed() -> None:
+    """Refuses to begin what could not be ended.
+
+    Raises:
+        ModuleNotFoundError: a package of the extra `text` is not here.
+    """
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise ModuleNotFoundError(f"translation needs {', '.join(missing)}: pip install 'batchensemble[text]'")
 
 
 class TooLong(ValueError):
