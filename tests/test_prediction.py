@@ -257,6 +257,19 @@ def test_certainty_is_zero_entropy_not_nan() -> None:
     assert Prediction(outputs[..., 0], "sigmoid").entropy.tolist() == [0.0]
 
 
+@pytest.mark.parametrize("rule", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("of", ["entropy", "expected_entropy", "mutual_information"])
+def test_gradients_of_uncertainty_where_a_member_is_certain(rule, of) -> None:
+    outputs = torch.tensor([[[1000.0, -1000.0, 0.0], [1.0, 2.0, -1.0]], [[-1000.0, 1000.0, 0.0], [0.0, 2.0, 1.0]]])
+    outputs = outputs.double().requires_grad_()
+    (gradient,) = torch.autograd.grad(getattr(Prediction(outputs, rule), of).sum(), outputs)
+    assert gradient[:, 0, :2].eq(0).all()
+    usual = outputs.detach()[:, 1:].requires_grad_()
+    assert torch.autograd.gradcheck(lambda given: getattr(Prediction(given, rule), of), usual)
+    (alone,) = torch.autograd.grad(getattr(Prediction(usual, rule), of).sum(), usual)
+    torch.testing.assert_close(gradient[:, 1:], alone)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_outputs_stay_and_the_rest_is_float32(dtype) -> None:
     outputs = logits(C, dtype=dtype)

@@ -236,8 +236,8 @@ class Prediction:
         return (scores > 0.5).long() if self._is_binary else scores.argmax(self._axis)
 
     def _entropy(self, probs: Tensor) -> Tensor:
-        terms = -torch.xlogy(probs, probs)  # special.entr: torch 2.11 cannot write it as ONNX
-        return terms - torch.xlogy(1 - probs, 1 - probs) if self._is_binary else terms.sum(self._axis)
+        terms = _entropy_terms(probs)
+        return terms + _entropy_terms(1 - probs) if self._is_binary else terms.sum(self._axis)
 
     def _needs(self, name: str, *rules: Rule) -> None:
         if self.combine not in rules:
@@ -264,6 +264,11 @@ _WHY_NOT: dict[str | None, str] = {
 
 def _at_least_float32(outputs: Tensor) -> Tensor:
     return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+
+
+def _entropy_terms(probs: Tensor) -> Tensor:
+    """`-p log p`, with finite gradients at 0; `special.entr` has infinite ones, and torch 2.11 no ONNX of it."""
+    return -torch.xlogy(probs, probs.clamp_min(torch.finfo(probs.dtype).tiny))
 
 
 def _class_axis(outputs: Tensor, class_dim: int) -> int:
