@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from types import MethodType
 
 import pytest
 import torch
@@ -81,6 +82,16 @@ def test_the_signature_is_the_networks_plus_member() -> None:
     assert str(signature).startswith("(x: torch.Tensor, mask: torch.Tensor, *, scale: float = 1.0, member=None)")
     for twin in (copy.deepcopy(model), copy.copy(model)):
         assert inspect.signature(twin.forward) == signature
+
+
+def test_the_forward_can_be_wrapped_and_bound_anew() -> None:
+    """As Accelerate does for mixed precision, and undoes."""
+    model, x = be.convert(nn.Linear(4, 3), members=2).eval(), rows(2)
+    expected, function = model(x), model.forward.__func__
+    assert list(inspect.signature(function).parameters) == ["self", "input", "member"]
+    model.forward = MethodType(function, model)
+    torch.testing.assert_close(model(x), expected)
+    torch.testing.assert_close(model(x, member=1), model.members(x)[1])
 
 
 def test_a_network_with_an_argument_called_member_is_refused() -> None:

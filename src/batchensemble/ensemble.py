@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MethodType
 from typing import Any, Self
 
 import torch
@@ -79,12 +80,14 @@ class Ensemble(nn.Module):
         signature = inspect.signature(self.net.forward)
         self.edge = Edge.of(signature, self.settings.batch_dim, self.settings.shared_inputs)
 
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(self: Self, *args: Any, **kwargs: Any) -> Any:
             return type(self).forward(self, *args, **kwargs)
 
         forward.__doc__ = type(self).forward.__doc__
-        forward.__signature__ = with_member(signature)  # type: ignore[attr-defined]
-        self.__dict__["forward"] = forward
+        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        whole = with_member(signature)
+        forward.__signature__ = whole.replace(parameters=[me, *whole.parameters.values()])  # type: ignore[attr-defined]
+        self.__dict__["forward"] = MethodType(forward, self)  # a method, since Accelerate binds its function anew
 
     def __getstate__(self) -> dict[str, Any]:
         bound = ("forward", "_side_by_side", "_compiled_call_impl")
