@@ -341,19 +341,22 @@ def test_checkpointing_a_part_that_is_plain_needs_nothing(call: Any) -> None:
             close(ours, expected)
 
 
-@pytest.mark.parametrize("carried", [True, False])
-def test_checkpointing_in_transformers(carried: bool) -> None:
+@pytest.mark.parametrize("how", ["carried", "not carried", "by the ensemble"])
+def test_checkpointing_in_transformers(how: str) -> None:
     from zoo import ZOO
 
     case = ZOO["bert"]
     model = randomise(be.convert(case.make(), members=M)).train()
     _, inputs = case.inputs(N)
     plain = copy.deepcopy(model)
-    more = {"context_fn": be.nn.carry_route} if carried else {}
-    model.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **more})
+    more = {"context_fn": be.nn.carry_route} if how == "carried" else {}
+    if how == "by the ensemble":  # as Trainer does
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=None)
+    else:
+        model.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **more})
     plain(**inputs, member=IDS).logits.square().sum().backward()
     loss = model(**inputs, member=IDS).logits.square().sum()
-    if not carried:
+    if how == "not carried":
         with pytest.raises(RuntimeError, match="carry_route"):
             loss.backward()
         return

@@ -21,7 +21,7 @@ from batchensemble.nn.convert import Conversion, member_modules, refuse_computed
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.init import Init
 from batchensemble.nn.member import Pick
-from batchensemble.nn.route import Route, current, travel
+from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
 
 
@@ -357,6 +357,13 @@ class Ensemble(nn.Module):
     def config(self) -> Any:
         """The network's own config (Transformers)."""
         return self.net.config
+
+    def gradient_checkpointing_enable(
+        self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
+    ) -> None:
+        """The network's own (Transformers), the route handed along: what Trainer calls for `gradient_checkpointing`."""
+        options = {"use_reentrant": False, "context_fn": carry_route, **(gradient_checkpointing_kwargs or {})}
+        self.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options, **others)  # type: ignore[operator]
 
     @property
     def device(self) -> torch.device:
