@@ -4,6 +4,7 @@ import copy
 import inspect
 import io
 import pickle
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -208,6 +209,27 @@ def test_copies_answer_for_themselves(make: Any, batch: Any, options: dict[str, 
         randomise(twin, seed=9)
         assert not torch.equal(answer(twin(x)), before)
     assert torch.equal(answer(model(x)), before)
+
+
+@every_case
+def test_replicas_of_data_parallel_answer_for_themselves(
+    make: Any, batch: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`nn.DataParallel` needs several GPUs; here its broadcast makes the second copy of all tensors another one."""
+
+    def broadcast(tensors: Any, devices: Any, detach: bool = False) -> Any:
+        return [[tensor * (1 + device) for tensor in tensors] for device in devices] if tensors else []
+
+    monkeypatch.setattr(sys.modules["torch.nn.parallel.replicate"], "_broadcast_coalesced_reshape", broadcast)
+    model, x = ensemble(make(), **options).eval(), batch()
+    first, second = nn.parallel.replicate(model, [0, 1], detach=True)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for tensor in [*other.parameters(), *other.buffers()]:
+            tensor.mul_(2)
+    for call in ({}, {"member": 1}):
+        assert torch.equal(answer(first(x, **call)), answer(model(x, **call)))
+        close(answer(second(x, **call)), answer(other(x, **call)))
 
 
 def test_functional_call() -> None:

@@ -97,6 +97,13 @@ class Ensemble(nn.Module):
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._sign()
 
+    def _replicate_for_data_parallel(self) -> Self:
+        """DataParallel's replicas take over every attribute; what is bound to this ensemble is bound to them."""
+        replica: Self = super()._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
+        replica.__dict__ = replica.__getstate__()
+        replica._sign()
+        return replica
+
     def __len__(self) -> int:
         return self._count
 
