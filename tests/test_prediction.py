@@ -110,6 +110,23 @@ def test_answers_can_be_trained_through() -> None:
         assert torch.autograd.gradcheck(lambda x, rule=rule: combine_outputs(x, rule), outputs)
 
 
+@pytest.mark.parametrize("rule", ["softmax", "sigmoid"])
+def test_answers_can_be_trained_through_where_a_class_is_masked(rule) -> None:
+    outputs = logits(5, 3)
+    masked = outputs.clone()
+    masked[..., 0] = -torch.inf
+    masked.requires_grad_()
+    answer = combine_outputs(masked, rule)
+    assert answer[..., 0].eq(-torch.inf).all()
+    assert torch.equal(answer, combine_outputs(masked.detach(), rule))
+    (gradient,) = torch.autograd.grad(answer[..., 1:].square().sum(), masked)
+    alone = outputs[..., 1:].requires_grad_()
+    (expected,) = torch.autograd.grad(combine_outputs(alone, rule).square().sum(), alone)
+    torch.testing.assert_close(gradient[..., 1:], expected)
+    assert gradient[..., 0].eq(0).all()
+    assert combine_outputs(torch.full_like(masked, torch.nan).requires_grad_(), rule).isnan().all()
+
+
 @pytest.mark.parametrize("rule", ["softmax", "vote"])
 def test_classes_that_are_not_there(rule) -> None:
     for make in (combine_outputs, Prediction):
