@@ -4,7 +4,6 @@ import copy
 import inspect
 import io
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from ensembles import IDS, M, N, convnet, ensemble, images, mlp, randomise, rows
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -211,27 +209,6 @@ def test_copies_answer_for_themselves(make: Any, batch: Any, options: dict[str, 
     assert torch.equal(answer(model(x)), before)
 
 
-@every_case
-def test_replicas_of_data_parallel_answer_for_themselves(
-    make: Any, batch: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`nn.DataParallel` needs several GPUs; here its broadcast makes the second copy of all tensors another one."""
-
-    def broadcast(tensors: Any, devices: Any, detach: bool = False) -> Any:
-        return [[tensor * (1 + device) for tensor in tensors] for device in devices] if tensors else []
-
-    monkeypatch.setattr(sys.modules["torch.nn.parallel.replicate"], "_broadcast_coalesced_reshape", broadcast)
-    model, x = ensemble(make(), **options).eval(), batch()
-    first, second = nn.parallel.replicate(model, [0, 1], detach=True)
-    other = copy.deepcopy(model)
-    with torch.no_grad():
-        for tensor in [*other.parameters(), *other.buffers()]:
-            tensor.mul_(2)
-    for call in ({}, {"member": 1}):
-        assert torch.equal(answer(first(x, **call)), answer(model(x, **call)))
-        close(answer(second(x, **call)), answer(other(x, **call)))
-
-
 def test_functional_call() -> None:
     model, x = ensemble(), rows()
     other = randomise(copy.deepcopy(model), seed=9)
@@ -260,47 +237,6 @@ def test_inference_mode() -> None:
     with torch.inference_mode():
         close(model(x, member=IDS), expected)
         close(model(x).exp().sum(-1), torch.ones(N))
-
-
-# ---- two processes ---------------------------------------------------------------------------------------------------
-
-
-def _train_one_half(rank: int, rendezvous: str, results: Any) -> None:
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=2)
-    model = ensemble(convnet(), norm="member").train()
-    parallel = nn.parallel.DistributedDataParallel(model)
-    mine = slice(rank * 6, rank * 6 + 6)
-    member = None if rank == 0 else torch.tensor([1, 1, 0, 0, 1, 0])  # member 2 has no rows here
-    loss = F.cross_entropy(parallel(images(12)[mine], member=member), torch.arange(12)[mine] % 3)
-    loss.backward()
-    results.put((rank, {name: p.grad.numpy() for name, p in model.named_parameters()}))
-    torch.distributed.destroy_process_group()
-
-
-def test_ddp_averages_the_gradients_of_two_processes(tmp_path) -> None:
-    context = torch.multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [
-        context.Process(target=_train_one_half, args=(rank, str(tmp_path / "meet"), results)) for rank in range(2)
-    ]
-    for process in processes:
-        process.start()
-    gradients = dict(results.get(timeout=120) for _ in processes)
-    for process in processes:
-        process.join(timeout=60)
-        assert process.exitcode == 0
-    expected: dict[str, Tensor] = {}
-    for rank in range(2):
-        model = ensemble(convnet(), norm="member").train()
-        mine = slice(rank * 6, rank * 6 + 6)
-        member = None if rank == 0 else torch.tensor([1, 1, 0, 0, 1, 0])
-        F.cross_entropy(model(images(12)[mine], member=member), torch.arange(12)[mine] % 3).backward()
-        for name, parameter in model.named_parameters():
-            expected[name] = expected.get(name, torch.zeros(())) + parameter.grad / 2
-    for name, tensor in expected.items():
-        for rank in range(2):
-            close(torch.from_numpy(gradients[rank][name]), tensor)
 
 
 # ---- gradient checkpointing ------------------------------------------------------------------------------------------
