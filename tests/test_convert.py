@@ -2,11 +2,13 @@
 
 import copy
 import inspect
+from types import MethodType
 
 import pytest
 import torch
 from ensembles import M, convnet, ensemble, images, mlp, randomise, rows
 from torch import nn
+from torch.nn.utils import prune
 
 import batchensemble as be
 
@@ -81,6 +83,25 @@ def test_the_signature_is_the_networks_plus_member() -> None:
     assert str(signature).startswith("(x: torch.Tensor, mask: torch.Tensor, *, scale: float = 1.0, member=None)")
     for twin in (copy.deepcopy(model), copy.copy(model)):
         assert inspect.signature(twin.forward) == signature
+
+
+def test_a_network_that_cannot_be_copied_says_why() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3))
+    prune.random_unstructured(net[0], "weight", 0.5)
+    with pytest.raises(ValueError, match=r"prune\.remove.*copy=False"):
+        be.convert(net, members=2)
+    prune.remove(net[0], "weight")
+    be.verify(be.convert(net, members=2), rows(3))
+
+
+def test_the_forward_can_be_wrapped_and_bound_anew() -> None:
+    """As Accelerate does for mixed precision, and undoes."""
+    model, x = be.convert(nn.Linear(4, 3), members=2).eval(), rows(2)
+    expected, function = model(x), model.forward.__func__
+    assert list(inspect.signature(function).parameters) == ["self", "input", "member"]
+    model.forward = MethodType(function, model)
+    torch.testing.assert_close(model(x), expected)
+    torch.testing.assert_close(model(x, member=1), model.members(x)[1])
 
 
 def test_a_network_with_an_argument_called_member_is_refused() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from ensembles import IDS, M, N, convnet, ensemble, images, mlp, randomise, rows
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -240,47 +239,6 @@ def test_inference_mode() -> None:
         close(model(x).exp().sum(-1), torch.ones(N))
 
 
-# ---- two processes ---------------------------------------------------------------------------------------------------
-
-
-def _train_one_half(rank: int, rendezvous: str, results: Any) -> None:
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=2)
-    model = ensemble(convnet(), norm="member").train()
-    parallel = nn.parallel.DistributedDataParallel(model)
-    mine = slice(rank * 6, rank * 6 + 6)
-    member = None if rank == 0 else torch.tensor([1, 1, 0, 0, 1, 0])  # member 2 has no rows here
-    loss = F.cross_entropy(parallel(images(12)[mine], member=member), torch.arange(12)[mine] % 3)
-    loss.backward()
-    results.put((rank, {name: p.grad.numpy() for name, p in model.named_parameters()}))
-    torch.distributed.destroy_process_group()
-
-
-def test_ddp_averages_the_gradients_of_two_processes(tmp_path) -> None:
-    context = torch.multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [
-        context.Process(target=_train_one_half, args=(rank, str(tmp_path / "meet"), results)) for rank in range(2)
-    ]
-    for process in processes:
-        process.start()
-    gradients = dict(results.get(timeout=120) for _ in processes)
-    for process in processes:
-        process.join(timeout=60)
-        assert process.exitcode == 0
-    expected: dict[str, Tensor] = {}
-    for rank in range(2):
-        model = ensemble(convnet(), norm="member").train()
-        mine = slice(rank * 6, rank * 6 + 6)
-        member = None if rank == 0 else torch.tensor([1, 1, 0, 0, 1, 0])
-        F.cross_entropy(model(images(12)[mine], member=member), torch.arange(12)[mine] % 3).backward()
-        for name, parameter in model.named_parameters():
-            expected[name] = expected.get(name, torch.zeros(())) + parameter.grad / 2
-    for name, tensor in expected.items():
-        for rank in range(2):
-            close(torch.from_numpy(gradients[rank][name]), tensor)
-
-
 # ---- gradient checkpointing ------------------------------------------------------------------------------------------
 
 
@@ -341,19 +299,22 @@ def test_checkpointing_a_part_that_is_plain_needs_nothing(call: Any) -> None:
             close(ours, expected)
 
 
-@pytest.mark.parametrize("carried", [True, False])
-def test_checkpointing_in_transformers(carried: bool) -> None:
+@pytest.mark.parametrize("how", ["carried", "not carried", "by the ensemble"])
+def test_checkpointing_in_transformers(how: str) -> None:
     from zoo import ZOO
 
     case = ZOO["bert"]
     model = randomise(be.convert(case.make(), members=M)).train()
     _, inputs = case.inputs(N)
     plain = copy.deepcopy(model)
-    more = {"context_fn": be.nn.carry_route} if carried else {}
-    model.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **more})
+    more = {"context_fn": be.nn.carry_route} if how == "carried" else {}
+    if how == "by the ensemble":  # as Trainer does
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=None)
+    else:
+        model.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **more})
     plain(**inputs, member=IDS).logits.square().sum().backward()
     loss = model(**inputs, member=IDS).logits.square().sum()
-    if not carried:
+    if how == "not carried":
         with pytest.raises(RuntimeError, match="carry_route"):
             loss.backward()
         return

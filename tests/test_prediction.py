@@ -110,6 +110,23 @@ def test_answers_can_be_trained_through() -> None:
         assert torch.autograd.gradcheck(lambda x, rule=rule: combine_outputs(x, rule), outputs)
 
 
+@pytest.mark.parametrize("rule", ["softmax", "sigmoid"])
+def test_answers_can_be_trained_through_where_a_class_is_masked(rule) -> None:
+    outputs = logits(5, 3)
+    masked = outputs.clone()
+    masked[..., 0] = -torch.inf
+    masked.requires_grad_()
+    answer = combine_outputs(masked, rule)
+    assert answer[..., 0].eq(-torch.inf).all()
+    assert torch.equal(answer, combine_outputs(masked.detach(), rule))
+    (gradient,) = torch.autograd.grad(answer[..., 1:].square().sum(), masked)
+    alone = outputs[..., 1:].requires_grad_()
+    (expected,) = torch.autograd.grad(combine_outputs(alone, rule).square().sum(), alone)
+    torch.testing.assert_close(gradient[..., 1:], expected)
+    assert gradient[..., 0].eq(0).all()
+    assert combine_outputs(torch.full_like(masked, torch.nan).requires_grad_(), rule).isnan().all()
+
+
 @pytest.mark.parametrize("rule", ["softmax", "vote"])
 def test_classes_that_are_not_there(rule) -> None:
     for make in (combine_outputs, Prediction):
@@ -255,6 +272,19 @@ def test_certainty_is_zero_entropy_not_nan() -> None:
         assert Prediction(outputs, rule).entropy.tolist() == [0.0]
     assert Prediction(outputs).expected_entropy.tolist() == [0.0]
     assert Prediction(outputs[..., 0], "sigmoid").entropy.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("rule", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("of", ["entropy", "expected_entropy", "mutual_information"])
+def test_gradients_of_uncertainty_where_a_member_is_certain(rule, of) -> None:
+    outputs = torch.tensor([[[1000.0, -1000.0, 0.0], [1.0, 2.0, -1.0]], [[-1000.0, 1000.0, 0.0], [0.0, 2.0, 1.0]]])
+    outputs = outputs.double().requires_grad_()
+    (gradient,) = torch.autograd.grad(getattr(Prediction(outputs, rule), of).sum(), outputs)
+    assert gradient[:, 0, :2].eq(0).all()
+    usual = outputs.detach()[:, 1:].requires_grad_()
+    assert torch.autograd.gradcheck(lambda given: getattr(Prediction(given, rule), of), usual)
+    (alone,) = torch.autograd.grad(getattr(Prediction(usual, rule), of).sum(), usual)
+    torch.testing.assert_close(gradient[:, 1:], alone)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -77,7 +77,7 @@ def convert(
     Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # refuses before anything is changed
     settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
-        deepcopy(net) if copy else net,
+        _copied(net) if copy else net,
         members,
         include=include,
         exclude=exclude,
@@ -88,6 +88,18 @@ def convert(
         generator=generator,
     )
     return Ensemble(body, settings, conversion)
+
+
+def _copied(net: nn.Module) -> nn.Module:
+    try:
+        return deepcopy(net)
+    except RuntimeError as error:
+        if "deepcopy" not in str(error):
+            raise
+        raise ValueError(
+            "the network holds a tensor that was computed with gradients, as pruning and torch's older weight_norm do, "
+            "and torch cannot copy it: remove it (torch.nn.utils.prune.remove), or convert in place with copy=False"
+        ) from error
 
 
 _STORED: Any = object()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MethodType
 from typing import Any, Self
 
 import torch
@@ -20,7 +21,7 @@ from batchensemble.nn.convert import Conversion, member_modules, refuse_computed
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.init import Init
 from batchensemble.nn.member import Pick
-from batchensemble.nn.route import Route, current, travel
+from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
 
 
@@ -79,12 +80,14 @@ class Ensemble(nn.Module):
         signature = inspect.signature(self.net.forward)
         self.edge = Edge.of(signature, self.settings.batch_dim, self.settings.shared_inputs)
 
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(self: Self, *args: Any, **kwargs: Any) -> Any:
             return type(self).forward(self, *args, **kwargs)
 
         forward.__doc__ = type(self).forward.__doc__
-        forward.__signature__ = with_member(signature)  # type: ignore[attr-defined]
-        self.__dict__["forward"] = forward
+        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        whole = with_member(signature)
+        forward.__signature__ = whole.replace(parameters=[me, *whole.parameters.values()])  # type: ignore[attr-defined]
+        self.__dict__["forward"] = MethodType(forward, self)  # a method, since Accelerate binds its function anew
 
     def __getstate__(self) -> dict[str, Any]:
         bound = ("forward", "_side_by_side", "_compiled_call_impl")
@@ -93,6 +96,13 @@ class Ensemble(nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._sign()
+
+    def _replicate_for_data_parallel(self) -> Self:
+        """DataParallel's replicas take over every attribute; what is bound to this ensemble is bound to them."""
+        replica: Self = super()._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
+        replica.__dict__ = replica.__getstate__()
+        replica._sign()
+        return replica
 
     def __len__(self) -> int:
         return self._count
@@ -354,6 +364,13 @@ class Ensemble(nn.Module):
     def config(self) -> Any:
         """The network's own config (Transformers)."""
         return self.net.config
+
+    def gradient_checkpointing_enable(
+        self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
+    ) -> None:
+        """The network's own (Transformers), the route handed along: what Trainer calls for `gradient_checkpointing`."""
+        options = {"use_reentrant": False, "context_fn": carry_route, **(gradient_checkpointing_kwargs or {})}
+        self.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options, **others)  # type: ignore[operator]
 
     @property
     def device(self) -> torch.device:

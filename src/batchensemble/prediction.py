@@ -69,9 +69,9 @@ def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> T
         answer = wide.mean(0)
     elif combine == "sigmoid":
         # The log M of both means cancels in the log-odds.
-        answer = F.logsigmoid(wide).logsumexp(0) - F.logsigmoid(-wide).logsumexp(0)
+        answer = _logsumexp(F.logsigmoid(wide)) - _logsumexp(F.logsigmoid(-wide))
     elif combine == "softmax":
-        answer = wide.log_softmax(_class_axis(outputs, class_dim)).logsumexp(0) - math.log(len(outputs))
+        answer = _logsumexp(wide.log_softmax(_class_axis(outputs, class_dim))) - math.log(len(outputs))
     else:
         answer = (_votes(wide, _class_axis(outputs, class_dim)) / len(outputs)).log()
     return answer.to(outputs.dtype)
@@ -236,8 +236,8 @@ class Prediction:
         return (scores > 0.5).long() if self._is_binary else scores.argmax(self._axis)
 
     def _entropy(self, probs: Tensor) -> Tensor:
-        terms = -torch.xlogy(probs, probs)  # special.entr: torch 2.11 cannot write it as ONNX
-        return terms - torch.xlogy(1 - probs, 1 - probs) if self._is_binary else terms.sum(self._axis)
+        terms = _entropy_terms(probs)
+        return terms + _entropy_terms(1 - probs) if self._is_binary else terms.sum(self._axis)
 
     def _needs(self, name: str, *rules: Rule) -> None:
         if self.combine not in rules:
@@ -264,6 +264,19 @@ _WHY_NOT: dict[str | None, str] = {
 
 def _at_least_float32(outputs: Tensor) -> Tensor:
     return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+
+
+def _logsumexp(logs: Tensor) -> Tensor:
+    """Over the members; a class that all of them rule out (a mask) has no gradient, where torch's is NaN."""
+    if not logs.requires_grad:
+        return logs.logsumexp(0)
+    possible = (logs != -math.inf).any(0)
+    return torch.where(possible, torch.where(possible, logs, 0).logsumexp(0), -math.inf)
+
+
+def _entropy_terms(probs: Tensor) -> Tensor:
+    """`-p log p`, with finite gradients at 0; `special.entr` has infinite ones, and torch 2.11 no ONNX of it."""
+    return -torch.xlogy(probs, probs.clamp_min(torch.finfo(probs.dtype).tiny))
 
 
 def _class_axis(outputs: Tensor, class_dim: int) -> int:

@@ -43,6 +43,15 @@ def test_members_equal_their_extracts() -> None:
     assert model.extract(1).words.padding_idx == 0
 
 
+@pytest.mark.parametrize("norm_type", [1.0, 2.0])
+def test_a_bounded_table_is_scaled_after_it_was_cut(norm_type: float) -> None:
+    options = {"max_norm": 0.5, "norm_type": norm_type}
+    model = randomise(be.convert(Words(**options), members=M, include=["words", "head"])).double().eval()
+    be.verify(model, torch.randint(0, 7, (6, 5)))
+    assert model.extract(1).words.max_norm is None
+    assert model.net.words.max_norm == 0.5
+
+
 def test_positions_have_no_rows_and_are_refused() -> None:
     model = be.convert(Words(), members=M, include="*").eval()
     with pytest.raises(ValueError, match="layer 'places'"):

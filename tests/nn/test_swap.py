@@ -148,3 +148,12 @@ def test_a_function_bound_under_a_methods_name_stays_that_function() -> None:
     net, x = Doubled(), torch.randn(3, 4)
     model = be.convert(net, M, init="ones", combine="mean").eval()
     torch.testing.assert_close(model(x), net(x))
+
+
+@pytest.mark.parametrize("layer_alone", [False, True])
+def test_a_layer_that_torch_compiled_calls_its_members(layer_alone: bool) -> None:
+    compiled: Any = torch.compile(nn.Linear(4, 4), backend="eager")
+    model = randomise(be.convert(compiled if layer_alone else nn.Sequential(compiled), M, combine="mean")).eval()
+    be.verify(model, torch.randn(3, 4))
+    first, second, *_ = model.members(torch.randn(3, 4))
+    assert not torch.allclose(first, second)

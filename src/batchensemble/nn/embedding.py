@@ -1,5 +1,7 @@
 """An embedding for members: `y = E[x] o s_i`. There is no r: a vector as long as the vocabulary is not small."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -37,4 +39,12 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
 
     def unstacked(self, pick: Pick) -> dict[str, Tensor]:
         """A member's scaled table."""
-        return {"weight": self.weight * (self.s.mean(0) if pick is None else self.s[pick])}
+        table = self.weight if self.max_norm is None else self.weight.renorm(self.norm_type, 0, self.max_norm)
+        return {"weight": table * (self.s.mean(0) if pick is None else self.s[pick])}
+
+    @torch.no_grad()
+    def plain(self, pick: Pick) -> nn.Module:
+        """The plain embedding of one member; `max_norm` bounds E, not the member's own table, so it is gone."""
+        module: Any = super().plain(pick)
+        module.max_norm = None
+        return module  # type: ignore[no-any-return]

@@ -26,8 +26,11 @@ def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
         (Identity(), True, True)
     """
     swap = _Swap(swaps)
+    compiled: list[Any] = [module for module in net.modules() if module._modules.get("_orig_mod") in swaps]
     for module in [*net.modules(), *swaps.values()]:
         swap.inside_(vars(module))  # its children and hooks among them
+    for wrapper in compiled:  # of torch.compile: it calls the module that it was made with until it is set up anew
+        wrapper.__setstate__(wrapper.__getstate__())
     return swaps.get(net, net)
 
 
