@@ -2,6 +2,7 @@
 
 import copy
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -74,6 +75,27 @@ def test_what_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one member"):
         model.keep_members([])
     assert len(model) == M
+
+
+@pytest.mark.parametrize(
+    "kept", [torch.tensor([2, 0]), torch.tensor([2, 0]).numpy(), (2, 0)], ids=["torch", "numpy", "tuple"]
+)
+def test_members_are_named_by_integers_of_any_kind(kept: Any) -> None:
+    model = ensemble()
+    before = [model(rows(), member=i) for i in range(M)]
+    close(model.extract(kept[0])(rows()), before[2])
+    model.add_members(1, like=kept[0]).keep_members([*kept, M])
+    assert all(torch.equal(model(rows(), member=i), before[j]) for i, j in enumerate([2, 0, 2]))
+    assert torch.equal(model.keep_members(kept)(rows(), member=0), before[2])
+
+
+@pytest.mark.parametrize("mask", [[True, False, True], torch.tensor([True, False, True])], ids=["list", "torch"])
+def test_a_mask_of_members_is_refused(mask: Any) -> None:
+    model = ensemble()
+    for call in (model.keep_members, lambda mask: model.extract(mask[0]), lambda mask: model.add_members(1, mask[0])):
+        with pytest.raises(TypeError, match="member must be an integer"):
+            call(mask)
+    assert model(rows()).shape == (N, 3)
 
 
 CHANGES = {
