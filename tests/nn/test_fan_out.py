@@ -67,6 +67,28 @@ def test_equal_to_the_plain_networks(cut: str, masked: bool, rows: int) -> None:
     assert members.shape == (M, rows, 3)
 
 
+class Again(Net):
+    """One block that is called several times, with the same mask every time, as ALBERT's is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.blocks[1:]
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        for _ in range(3):
+            x = self.blocks[0](x, self.places[: x.shape[1]], mask=mask)
+        return self.head(x.mean(1))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_module_that_is_called_again_and_again(masked: bool, rows: int) -> None:
+    model, x = late(Again(), "blocks.0"), batch(rows)
+    mask = hidden(rows) if masked else None
+    be.verify(model, x, mask=mask)
+    close(model(x, mask=mask, member=2), model.members(x, mask=mask)[2])
+
+
 def test_equal_to_fanning_out_at_the_input() -> None:
     model, x = late(Net(), "blocks.1"), batch()
     early = be.convert(model.extract(0), members=M, include=list(model.conversion.converted)).eval()
