@@ -188,6 +188,18 @@ def test_several_rows_inside_for_each_outside(rows: int) -> None:
     be.verify(late(Windows(), "body"), batch(rows, 6))
 
 
+class PlacesFirst(Windows):
+    """A table that is longer than the batch, and no multiple of it, comes before the rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        windows = self.stem(x).unflatten(1, (2, -1)).flatten(0, 1)
+        return self.head(self.body(places=self.places, x=windows).unflatten(0, (-1, 2)).mean((1, 2)))
+
+
+def test_only_a_multiple_of_the_batch_may_be_its_rows() -> None:
+    be.verify(late(PlacesFirst(), "body"), batch(N, 6))
+
+
 class ShowsItsTrunk(nn.Module):
     def __init__(self) -> None:
         super().__init__()
