@@ -115,6 +115,14 @@ def test_classes_in_front_of_the_rows() -> None:
     close(model(x).exp().sum(0), torch.ones(N, 5))  # (classes, rows, time)
 
 
+@pytest.mark.parametrize("class_dim", [1, -2])
+def test_classes_on_the_axis_of_the_rows_are_refused(class_dim: int) -> None:
+    model, x = ensemble(TimeFirst(), batch_dim=1, class_dim=class_dim), torch.randn(5, N, 4)
+    for call in (model, model.predict):
+        with pytest.raises(ValueError, match="holds the rows"):
+            call(x)
+
+
 class Transposed(nn.Module):
     def forward(self, out: dict[str, Tensor]) -> Tensor:
         return out["logits"].permute(2, 1, 0)
