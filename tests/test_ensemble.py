@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import batchensemble as be
+from batchensemble.nn.route import current
 
 close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 
@@ -57,6 +58,13 @@ def test_an_empty_batch(training: bool) -> None:
     assert model(x, member=1).shape == (0, 3)
     assert model(x, member=torch.zeros(0, dtype=torch.long)).shape == (0, 3)
     assert len(model.predict(x)) == 0
+
+
+def test_equal_blocks_need_no_ids() -> None:
+    model, owners = ensemble().train(), []
+    model.net[0].register_forward_pre_hook(lambda *_: owners.append(current().owner))
+    model(rows(2 * M))
+    assert owners == [None]
 
 
 def test_ids_in_training_and_in_evaluation_are_one_function() -> None:

@@ -314,6 +314,14 @@ def test_another_kind_of_ensemble_is_refused(path: Path, options: dict[str, Any]
     assert len(other) == M
 
 
+def test_loading_a_member_leaves_random_numbers_as_they_are(path: Path) -> None:
+    model = ensemble()
+    model.save_member(1, path)
+    before = torch.get_rng_state()
+    model.load_member(path)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_members_that_do_not_exist_cannot_be_saved(path: Path) -> None:
     with pytest.raises(IndexError, match=str(M)):
         ensemble().save_member(M, path)

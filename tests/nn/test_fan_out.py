@@ -200,6 +200,16 @@ def test_only_a_multiple_of_the_batch_may_be_its_rows() -> None:
     be.verify(late(PlacesFirst(), "body"), batch(N, 6))
 
 
+def test_a_full_gpu_is_no_fault_of_the_cut() -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    model = late(Net(), "blocks.1")
+    model.net.head.register_forward_pre_hook(full)
+    with pytest.raises(torch.OutOfMemoryError, match="^out of memory"):
+        model(batch())
+
+
 class ShowsItsTrunk(nn.Module):
     def __init__(self) -> None:
         super().__init__()
