@@ -200,6 +200,7 @@ def test_uncertainty_of_labels_that_are_set_or_not(shape) -> None:
     torch.testing.assert_close(found.probs, mean)
     torch.testing.assert_close(found.combined.sigmoid(), mean)
     assert torch.equal(found.label, (mean > 0.5).long())
+    assert Prediction(torch.zeros(2, 1), "sigmoid").label.item() == 0  # a half is no yes
     assert torch.equal(found.member_labels, (outputs > 0).long())
     torch.testing.assert_close(found.confidence, torch.maximum(mean, 1 - mean))
     torch.testing.assert_close(found.entropy, Bernoulli(mean).entropy())

@@ -206,7 +206,7 @@ def test_a_full_gpu_is_no_fault_of_the_cut() -> None:
 
     model = late(Net(), "blocks.1")
     model.net.head.register_forward_pre_hook(full)
-    with pytest.raises(torch.OutOfMemoryError, match="^out of memory"):
+    with pytest.raises(torch.OutOfMemoryError, match=r"^out of memory"):
         model(batch())
 
 
