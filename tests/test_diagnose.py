@@ -95,6 +95,13 @@ def test_collapsed_members_have_the_same_answers_and_the_same_doubts(
     assert replace(found, **numbers).collapsed is collapsed
 
 
+def test_it_names_the_layers_whose_members_are_most_alike() -> None:
+    cosines = {"0": (0.9, 0.1), "1": (0.5, 0.6), "2": (0.3, 0.2), "3": (1.0, 0.8)}
+    similarity = {name: {"r": r, "s": s} for name, (r, s) in cosines.items()}
+    found = replace(be.diagnose(ensemble(), data()), similarity=similarity)
+    assert str(found).endswith("most alike layers   3 (+0.80), 1 (+0.50), 2 (+0.20)")
+
+
 def test_gains_by_hand() -> None:
     model, batches = ensemble(), data()
     found = be.diagnose(model, batches)
