@@ -334,6 +334,8 @@ def test_batches_that_do_not_belong_together() -> None:
     with pytest.raises(ValueError, match="at least one prediction"):
         Prediction.cat([])
     with pytest.raises(ValueError, match="combined differently"):
+        Prediction.cat([Prediction(logits(C, C), class_dim=1), Prediction(logits(C, C), class_dim=2)])
+    with pytest.raises(ValueError, match="combined differently"):
         Prediction.cat([first, Prediction(logits(C), "vote")])
     for other in (logits(C, members=3), logits(C + 1)):
         with pytest.raises(ValueError, match=r"all axes but the rows, got \(5, 7, 4\) and"):
