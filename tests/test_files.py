@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import batchensemble as be
+from batchensemble.files import fingerprints
 
 
 @pytest.fixture
@@ -49,6 +50,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "the future": (
         lambda path: save_file({}, path, {"batchensemble": json.dumps({"format": 9, "kind": "ensemble"})}),
         "has format 9, this version reads 1",
+    ),
+    "an older format": (
+        lambda path: save_file({}, path, {"batchensemble": json.dumps({"format": 0, "kind": "ensemble"})}),
+        "has format 0, this version reads 1",
     ),
     "a member": (lambda path: ensemble().save_member(0, path), "holds one member, expected one ensemble"),
 }
@@ -312,6 +317,14 @@ def test_another_kind_of_ensemble_is_refused(path: Path, options: dict[str, Any]
     with pytest.raises(ValueError, match=r"other shared weights|does not fit this network"):
         other.load_member(path)
     assert len(other) == M
+
+
+def test_the_same_bytes_in_another_shape_or_type_are_other_weights() -> None:
+    layers = [nn.Linear(3, 2).half(), nn.Linear(2, 3, bias=False).half(), nn.Linear(3, 2, bias=False).half()]
+    layers.append(nn.Linear(3, 2, bias=False).bfloat16())
+    for layer in layers:
+        nn.init.zeros_(layer.weight)
+    assert len({fingerprints(layer)[""] for layer in layers}) == 4
 
 
 def test_loading_a_member_leaves_random_numbers_as_they_are(path: Path) -> None:
