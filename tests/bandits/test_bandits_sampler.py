@@ -51,6 +51,15 @@ def test_the_network_given_is_left_alone():
     assert all(torch.equal(old, new) for old, new in zip(before, net.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("clip", [0.1, 5.0])
+def test_gradients_are_no_longer_than_they_may_be(clip):
+    sampler = ThompsonSampler(network(), members=3, training=Training(every=0, steps=1, clip=clip))
+    sampler.update(sampler.act(some(6)).ids, torch.full((6,), 1e4))
+    sampler.train()
+    gradients = [parameter.grad for parameter in sampler.model.parameters()]
+    assert torch.nn.utils.get_total_norm(gradients).item() == pytest.approx(clip, rel=1e-3)
+
+
 def test_an_ensemble_is_taken_as_it_is():
     model = be.convert(network(), members=5, combine="mean")
     assert ThompsonSampler(model).model is model
