@@ -243,6 +243,21 @@ def test_a_training_that_diverges_keeps_the_weights_of_before():
     assert sampler.observed == 4
 
 
+def test_what_the_optimiser_remembers_is_not_spoilt_by_a_training_that_diverged():
+    scale = [1.0]
+    sampler = ThompsonSampler(
+        network(), members=2, training=Training(every=0, steps=3), loss=lambda p, r: ((p - r) / scale[0]).square().sum()
+    )
+    sampler.update(sampler.act(some(4)).ids, torch.ones(4))
+    sampler.train()
+    before = {name: tensor.clone() for name, tensor in sampler._trainer.state().items()}
+    scale[0] = 0.0
+    with pytest.warns(UserWarning, match="training 2 diverged"):
+        sampler.train()
+    assert any(name.startswith("optimizer.") for name in before)
+    assert equal(sampler._trainer.state(), before)
+
+
 def test_an_error_in_the_loss_leaves_the_weights_and_keeps_the_rewards(tmp_path):
     def broken(predicted, rewards):
         raise ArithmeticError("mine")
