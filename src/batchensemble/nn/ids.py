@@ -76,7 +76,8 @@ def checked_member(member: Any, members: int) -> int:
 
 def _as_index(member: Any) -> int:
     is_truth_value = isinstance(member, bool) or getattr(member, "dtype", None) == torch.bool
+    number: Any = None if is_truth_value else member
     try:
-        return operator.index(None if is_truth_value else member)
+        return operator.index(number)
     except TypeError:
         raise TypeError(f"member must be an integer or a tensor of ids, got {type(member).__name__}") from None
