@@ -75,7 +75,7 @@ def checked_member(member: Any, members: int) -> int:
 
 
 def _as_index(member: Any) -> int:
-    is_truth_value = isinstance(member, bool) or getattr(member, "dtype", None) == torch.bool
+    is_truth_value = isinstance(member, bool) or (isinstance(member, Tensor) and member.dtype == torch.bool)
     number: Any = None if is_truth_value else member
     try:
         return operator.index(number)
