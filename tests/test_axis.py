@@ -2,7 +2,7 @@
 
 import inspect
 from collections import OrderedDict, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
@@ -178,6 +178,26 @@ def test_the_field_that_is_combined(output: Any, name: str | None, key: Any) -> 
     assert type(changed) is type(output)
     assert field.get(changed).item() == 7.0
     assert field.get(output).ndim == 1  # the old one is as it was
+
+
+@dataclass
+class Labelled:
+    logits: Tensor
+    label: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.label = self.logits.argmax(-1)
+
+
+def test_fields_that_a_constructor_makes_are_those_of_the_tree() -> None:
+    given = Labelled(torch.eye(2))
+    given.label = torch.tensor([5, 6])
+    assert map_tensors(lambda tensor: tensor + 1, given).label.tolist() == [6, 7]
+    assert Field("logits").put(given, torch.zeros(2, 2)).label.tolist() == [5, 6]
+
+
+def test_an_output_without_anything_in_it_stays() -> None:
+    assert Edge(0, ("x",), ()).unfold(torch.ones(0, 3), members=2, rows=4).shape == (0, 3)
 
 
 @pytest.mark.parametrize("name", ["missing", "note"])

@@ -1,5 +1,6 @@
 """diagnose: the numbers by hand, the verdict in plain words."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,25 @@ def test_the_verdict_says_what_is_gained() -> None:
     assert "gains nothing" in verdict(0.5, 0.0)
     assert verdict(0.5, 0.0, disagreement=0.0).startswith("The members give different probabilities, the same labels")
     assert "gains nothing beyond the noise" in verdict(0.53, 0.03), "less than two standard errors"
+
+
+@pytest.mark.parametrize(
+    ("over_error", "information", "collapsed"),
+    [(0.1, 0.02, True), (0.0, 0.0, True), (0.11, 0.02, False), (0.1, 0.021, False), (0.5, 0.5, False)],
+)
+def test_collapsed_members_have_the_same_answers_and_the_same_doubts(
+    over_error: float, information: float, collapsed: bool
+) -> None:
+    found = be.diagnose(ensemble(), data())
+    numbers = {"disagreement_over_error": over_error, "mutual_information": 2 * information, "entropy": 2.0}
+    assert replace(found, **numbers).collapsed is collapsed
+
+
+def test_it_names_the_layers_whose_members_are_most_alike() -> None:
+    cosines = {"0": (0.9, 0.1), "1": (0.5, 0.6), "2": (0.3, 0.2), "3": (1.0, 0.8)}
+    similarity = {name: {"r": r, "s": s} for name, (r, s) in cosines.items()}
+    found = replace(be.diagnose(ensemble(), data()), similarity=similarity)
+    assert str(found).endswith("most alike layers   3 (+0.80), 1 (+0.50), 2 (+0.20)")
 
 
 def test_gains_by_hand() -> None:

@@ -36,6 +36,15 @@ def test_a_failed_write_leaves_the_former_file(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[int, str]] = []
+    monkeypatch.setattr(os, "fsync", lambda file: found.append((os.fstat(file).st_size, path.read_text())))
+    with written_whole(path) as beside:
+        beside.write_text("the next")
+    assert found == [(len("the next"), "whole")]
+    assert path.read_text() == "the next"
+
+
 def test_a_full_disk_says_so(path: Path) -> None:
     with pytest.raises(OSError, match="disk is full") as failure, written_whole(path):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import batchensemble as be
+from batchensemble.nn.route import current
 
 close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 
@@ -57,6 +58,13 @@ def test_an_empty_batch(training: bool) -> None:
     assert model(x, member=1).shape == (0, 3)
     assert model(x, member=torch.zeros(0, dtype=torch.long)).shape == (0, 3)
     assert len(model.predict(x)) == 0
+
+
+def test_equal_blocks_need_no_ids() -> None:
+    model, owners = ensemble().train(), []
+    model.net[0].register_forward_pre_hook(lambda *_: owners.append(current().owner))
+    model(rows(2 * M))
+    assert owners == [None]
 
 
 def test_ids_in_training_and_in_evaluation_are_one_function() -> None:
@@ -113,6 +121,14 @@ def test_classes_in_front_of_the_rows() -> None:
     model = ensemble(net, batch_dim=1, class_dim=0)
     x = torch.randn(5, N, 4)
     close(model(x).exp().sum(0), torch.ones(N, 5))  # (classes, rows, time)
+
+
+@pytest.mark.parametrize("class_dim", [1, -2])
+def test_classes_on_the_axis_of_the_rows_are_refused(class_dim: int) -> None:
+    model, x = ensemble(TimeFirst(), batch_dim=1, class_dim=class_dim), torch.randn(5, N, 4)
+    for call in (model, model.predict):
+        with pytest.raises(ValueError, match="holds the rows"):
+            call(x)
 
 
 class Transposed(nn.Module):

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import batchensemble as be
+from batchensemble import files
 
 
 @pytest.fixture
@@ -49,6 +50,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "the future": (
         lambda path: save_file({}, path, {"batchensemble": json.dumps({"format": 9, "kind": "ensemble"})}),
         "has format 9, this version reads 1",
+    ),
+    "an older format": (
+        lambda path: save_file({}, path, {"batchensemble": json.dumps({"format": 0, "kind": "ensemble"})}),
+        "has format 0, this version reads 1",
     ),
     "a member": (lambda path: ensemble().save_member(0, path), "holds one member, expected one ensemble"),
 }
@@ -297,6 +302,16 @@ def test_how_many_batches_a_norm_has_seen_does_not_matter(path: Path) -> None:
     assert changed("1.num_batches_tracked").load_member(path) == M
 
 
+def test_what_a_network_only_remembers_for_a_while_does_not_matter(path: Path) -> None:
+    def remembering(value: float) -> Any:
+        net = mlp()
+        net[0].register_buffer("cache", torch.tensor(value), persistent=False)
+        return ensemble(net)
+
+    remembering(1.0).save_member(1, path)
+    assert remembering(2.0).load_member(path) == M
+
+
 def test_running_statistics_of_the_members_do_not_matter(path: Path) -> None:
     ensemble(convnet(), norm="member").save_member(1, path)
     assert changed("1.running_mean", norm="member").load_member(path) == M
@@ -312,6 +327,36 @@ def test_another_kind_of_ensemble_is_refused(path: Path, options: dict[str, Any]
     with pytest.raises(ValueError, match=r"other shared weights|does not fit this network"):
         other.load_member(path)
     assert len(other) == M
+
+
+@pytest.mark.parametrize("kind", ["ensemble", "member"])
+@pytest.mark.parametrize("change", ["missing", "besides"])
+def test_a_file_with_other_tensors_than_the_network_is_refused(path: Path, kind: str, change: str) -> None:
+    model = ensemble()
+    model.save(path) if kind == "ensemble" else model.save_member(0, path)
+    tensors, header = files.read(path, kind)
+    name, where = ("2.s", "network") if change == "missing" else ("3.s", "file")
+    other = {key: value for key, value in tensors.items() if key != name}
+    files.write(path, kind, other if change == "missing" else {**other, name: torch.ones(3)}, header)
+    with pytest.raises(ValueError, match=f"does not fit this network: only the {where} has {name}"):
+        be.load(path, mlp()) if kind == "ensemble" else model.load_member(path)
+    assert len(model) == M
+
+
+def test_the_same_bytes_in_another_shape_or_type_are_other_weights() -> None:
+    layers = [nn.Linear(3, 2).half(), nn.Linear(2, 3, bias=False).half(), nn.Linear(3, 2, bias=False).half()]
+    layers.append(nn.Linear(3, 2, bias=False).bfloat16())
+    for layer in layers:
+        nn.init.zeros_(layer.weight)
+    assert len({files.fingerprints(layer)[""] for layer in layers}) == 4
+
+
+def test_loading_a_member_leaves_random_numbers_as_they_are(path: Path) -> None:
+    model = ensemble()
+    model.save_member(1, path)
+    before = torch.get_rng_state()
+    model.load_member(path)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_members_that_do_not_exist_cannot_be_saved(path: Path) -> None:

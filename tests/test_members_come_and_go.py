@@ -2,6 +2,7 @@
 
 import copy
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -53,6 +54,7 @@ def test_growing_and_shrinking_leaves_the_others_bit_for_bit(norm: str, rank: in
 def test_new_members_start_by_the_rule_and_at_the_mean() -> None:
     model = ensemble(convnet(), norm="member", rank=2)
     model.train()(images(9))
+    model(images(9), member=0)
     before = copy.deepcopy(model.state_dict())
     model.add_members(2, generator=torch.Generator().manual_seed(0))
     after = model.state_dict()
@@ -60,7 +62,7 @@ def test_new_members_start_by_the_rule_and_at_the_mean() -> None:
     assert not after["net.0.s"][M:, 1].any()
     for name in ("net.0.bias", "net.1.weight", "net.1.running_mean", "net.1.running_var"):
         close(after[name][M:], before[name].mean(0).expand(2, -1))
-    assert after["net.1.num_batches_tracked"].tolist() == [1] * 5
+    assert after["net.1.num_batches_tracked"].tolist() == [2, 1, 1, 2, 2]  # a counter has no mean: the longest
 
 
 def test_what_is_not_there_is_an_error() -> None:
@@ -74,6 +76,27 @@ def test_what_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one member"):
         model.keep_members([])
     assert len(model) == M
+
+
+@pytest.mark.parametrize(
+    "kept", [torch.tensor([2, 0]), torch.tensor([2, 0]).numpy(), (2, 0)], ids=["torch", "numpy", "tuple"]
+)
+def test_members_are_named_by_integers_of_any_kind(kept: Any) -> None:
+    model = ensemble()
+    before = [model(rows(), member=i) for i in range(M)]
+    close(model.extract(kept[0])(rows()), before[2])
+    model.add_members(1, like=kept[0]).keep_members([*kept, M])
+    assert all(torch.equal(model(rows(), member=i), before[j]) for i, j in enumerate([2, 0, 2]))
+    assert torch.equal(model.keep_members(kept)(rows(), member=0), before[2])
+
+
+@pytest.mark.parametrize("mask", [[True, False, True], torch.tensor([True, False, True])], ids=["list", "torch"])
+def test_a_mask_of_members_is_refused(mask: Any) -> None:
+    model = ensemble()
+    for call in (model.keep_members, lambda mask: model.extract(mask[0]), lambda mask: model.add_members(1, mask[0])):
+        with pytest.raises(TypeError, match="member must be an integer"):
+            call(mask)
+    assert model(rows()).shape == (N, 3)
 
 
 CHANGES = {

@@ -44,6 +44,35 @@ def test_every_parameter_once_and_in_its_group(norm: str, include: str | None) -
     torch.optim.AdamW(groups)
 
 
+class Scale(nn.BatchNorm1d):
+    """A norm by its class."""
+
+
+class MyNorm(nn.Module):
+    """A norm by its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 4))
+
+
+class Factors(nn.Module):
+    """Weights that only happen to be called r and s."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.r, self.s = nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.ones(2, 4))
+
+
+def test_norms_by_class_or_by_name_and_weights_of_other_meaning() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), Scale(4), MyNorm(), Factors(), nn.LayerNorm((3, 4)))
+    model = be.convert(net, members=M, norm="member")
+    groups = {group["name"]: group["params"] for group in be.parameter_groups(model, lr=0.1, weight_decay=0.01)}
+    names = {id(parameter): name for name, parameter in model.net.named_parameters()}
+    assert {names[id(p)] for p in groups["slow"]} == {"0.weight", "3.r", "3.s"}
+    assert {names[id(p)] for p in groups["fast"]} == {"0.r", "0.s"}
+
+
 def test_a_plain_network_has_no_fast_group() -> None:
     groups = be.parameter_groups(mlp(), lr=0.1, weight_decay=0.01)
     assert [group["name"] for group in groups] == ["slow", "norm and bias"]

@@ -217,6 +217,7 @@ def test_uncertainty_of_labels_that_are_set_or_not(shape) -> None:
     torch.testing.assert_close(found.probs, mean)
     torch.testing.assert_close(found.combined.sigmoid(), mean)
     assert torch.equal(found.label, (mean > 0.5).long())
+    assert Prediction(torch.zeros(2, 1), "sigmoid").label.item() == 0  # a half is no yes
     assert torch.equal(found.member_labels, (outputs > 0).long())
     torch.testing.assert_close(found.confidence, torch.maximum(mean, 1 - mean))
     torch.testing.assert_close(found.entropy, Bernoulli(mean).entropy())
@@ -362,6 +363,8 @@ def test_batches_that_do_not_belong_together() -> None:
     first = Prediction(logits(C))
     with pytest.raises(ValueError, match="at least one prediction"):
         Prediction.cat([])
+    with pytest.raises(ValueError, match="combined differently"):
+        Prediction.cat([Prediction(logits(C, C), class_dim=1), Prediction(logits(C, C), class_dim=2)])
     with pytest.raises(ValueError, match="combined differently"):
         Prediction.cat([first, Prediction(logits(C), "vote")])
     for other in (logits(C, members=3), logits(C + 1)):

@@ -42,6 +42,13 @@ def test_the_function_is_preserved_until_something_changes(rank: int) -> None:
         assert not be.summary(model).preserved, name
 
 
+def test_a_further_component_with_an_effect_preserves_nothing() -> None:
+    model = be.convert(mlp(), members=M, init="ones", rank=2)
+    with torch.no_grad():
+        model.net[0].s[1, 1, 0] = 0.5
+    assert not be.summary(model).preserved
+
+
 def test_it_follows_the_members() -> None:
     model = ensemble()
     before = be.summary(model)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from ensembles import M, convnet, ensemble, images, mlp, rows
+from ensembles import M, N, convnet, ensemble, images, mlp, rows
 from torch import Tensor, nn
 
 import batchensemble as be
@@ -36,6 +36,37 @@ def test_it_names_the_first_layer_that_differs() -> None:
     with pytest.raises(ValueError, match="layer 'inside'"):  # the shapes can tell
         be.verify(model, torch.randn(4, 5, 4))
     be.verify(ensemble(TimeFirst(), exclude="inside"), torch.randn(4, 4 * M, 4))
+
+
+class Crowded(nn.Module):
+    """Two answers, one of which depends on how many rows there are."""
+
+    def __init__(self, fault: float, which: str) -> None:
+        super().__init__()
+        self.layer, self.fault, self.which = nn.Linear(4, 3), fault, which
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        out = {"logits": self.layer(x), "other": 2 * self.layer(x)}
+        out[self.which] = out[self.which] + (self.fault if len(x) > N else 0)
+        return out
+
+
+@pytest.mark.parametrize("which", ["logits", "other"])
+@pytest.mark.parametrize("fault", [torch.nan, torch.inf, -torch.inf, 1e-6])
+def test_no_answer_may_be_wrong_or_no_number_at_all(fault: float, which: str) -> None:
+    model, x = ensemble(Crowded(fault, which)).double(), rows().double()
+    with pytest.raises(be.VerificationError, match="member 0 differs"):
+        be.verify(model, x)
+    assert not any(module._forward_hooks for module in model.modules())  # those that looked for the layer
+    assert be.verify(ensemble(Crowded(0.0, which)).double(), x) < 1e-12
+
+
+def test_what_is_no_number_in_the_plain_network_may_be_none_in_members() -> None:
+    class Masked(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x).masked_fill(x[:, :3] > 0, -torch.inf)
+
+    assert be.verify(ensemble(Masked(nn.Linear(4, 3))), rows()) < 1e-5
 
 
 def test_it_finds_weights_that_are_read_behind_the_layer() -> None:

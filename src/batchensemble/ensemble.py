@@ -18,7 +18,7 @@ from batchensemble.axis import Carriers, Edge, Field, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.convert import Conversion, member_modules, refuse_computed, restore_
-from batchensemble.nn.ids import checked_owner
+from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import Init
 from batchensemble.nn.member import Pick
 from batchensemble.nn.route import Route, carry_route, current, travel
@@ -269,8 +269,7 @@ class Ensemble(nn.Module):
 
     def extract(self, member: int) -> nn.Module:
         """Member i as a plain network: the original class and keys, `W o s_i r_i^T` folded in."""
-        self._check_index(member)
-        return self._restored(member)
+        return self._restored(checked_member(member, len(self)))
 
     def extract_mean(self) -> nn.Module:
         """The plain network with the mean weight, `W o mean_i(s_i r_i^T)`; biases and norms are means, too."""
@@ -292,8 +291,7 @@ class Ensemble(nn.Module):
         """
         if count < 1:
             raise ValueError(f"count must be positive, got {count}")
-        if like is not None:
-            self._check_index(like)
+        like = None if like is None else checked_member(like, len(self))
         refuse_computed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
@@ -302,20 +300,14 @@ class Ensemble(nn.Module):
 
     def keep_members(self, indices: Sequence[int]) -> Self:
         """Shrink to these members, in this order. Rebuild optimisers afterwards."""
-        indices = list(indices)
+        indices = [checked_member(index, len(self)) for index in indices]
         if not indices:
             raise ValueError("an ensemble needs at least one member to keep")
-        for index in indices:
-            self._check_index(index)
         refuse_computed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
         self._count = len(indices)
         return self
-
-    def _check_index(self, member: int) -> None:
-        if not 0 <= member < len(self):
-            raise IndexError(f"member must lie in [0, {len(self)}), got {member}")
 
     # ---- files ---------------------------------------------------------------------------------------------------
 
@@ -329,7 +321,7 @@ class Ensemble(nn.Module):
 
     def save_member(self, member: int, path: str | Path) -> None:
         """One member's own tensors, and the fingerprint of everything that its answers share with the others."""
-        self._check_index(member)
+        member = checked_member(member, len(self))
         tensors = {name: tensor[member] for name, tensor in self._own_tensors().items()}
         files.write(path, "member", tensors, {"fingerprints": files.fingerprints(self.net)})
 

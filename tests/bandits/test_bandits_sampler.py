@@ -51,6 +51,15 @@ def test_the_network_given_is_left_alone():
     assert all(torch.equal(old, new) for old, new in zip(before, net.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("clip", [0.1, 5.0])
+def test_gradients_are_no_longer_than_they_may_be(clip):
+    sampler = ThompsonSampler(network(), members=3, training=Training(every=0, steps=1, clip=clip))
+    sampler.update(sampler.act(some(6)).ids, torch.full((6,), 1e4))
+    sampler.train()
+    gradients = [parameter.grad for parameter in sampler.model.parameters()]
+    assert torch.nn.utils.get_total_norm(gradients).item() == pytest.approx(clip, rel=1e-3)
+
+
 def test_an_ensemble_is_taken_as_it_is():
     model = be.convert(network(), members=5, combine="mean")
     assert ThompsonSampler(model).model is model
@@ -232,6 +241,21 @@ def test_a_training_that_diverges_keeps_the_weights_of_before():
         sampler.update(made.ids, torch.ones(4))
     assert torch.equal(state(sampler)["model.0.weight"], before)
     assert sampler.observed == 4
+
+
+def test_what_the_optimiser_remembers_is_not_spoilt_by_a_training_that_diverged():
+    scale = [1.0]
+    sampler = ThompsonSampler(
+        network(), members=2, training=Training(every=0, steps=3), loss=lambda p, r: ((p - r) / scale[0]).square().sum()
+    )
+    sampler.update(sampler.act(some(4)).ids, torch.ones(4))
+    sampler.train()
+    before = {name: tensor.clone() for name, tensor in sampler._trainer.state().items()}
+    scale[0] = 0.0
+    with pytest.warns(UserWarning, match="training 2 diverged"):
+        sampler.train()
+    assert any(name.startswith("optimizer.") for name in before)
+    assert equal(sampler._trainer.state(), before)
 
 
 def test_an_error_in_the_loss_leaves_the_weights_and_keeps_the_rewards(tmp_path):

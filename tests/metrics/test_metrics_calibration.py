@@ -83,6 +83,7 @@ def test_a_diagram_adds_up(binning) -> None:
     probs, labels = some(400)
     diagram = reliability(probs, labels, 7, binning)
     assert diagram.edges.shape == (8,)
+    assert (diagram.edges[0], diagram.edges[-1]) == (0, 1)
     assert diagram.count.sum() == 400
     right = (probs.argmax(-1) == labels).double()
     assert (diagram.accuracy * diagram.count).sum().item() == pytest.approx(right.sum().item())

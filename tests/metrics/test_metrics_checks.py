@@ -101,3 +101,25 @@ def test_one_number_is_a_float_and_inputs_are_not_touched(metric) -> None:
 def test_every_public_name_is_there() -> None:
     assert sorted(metrics.__all__) == sorted(set(metrics.__all__))
     assert all(callable(getattr(metrics, name)) for name in metrics.__all__)
+
+
+@pytest.mark.parametrize("metric", OF_ROWS, ids=lambda metric: metric.__name__)
+@pytest.mark.parametrize("total", [0.9, 0.97, 1.03, 1.1])
+def test_one_row_that_sums_to_more_or_less_than_one_is_refused(metric, total: float) -> None:
+    probs = good_input(metric)
+    probs[1] *= total
+    with pytest.raises(ValueError, match=f"one row sums to {total}"):
+        metric(probs, LABELS)
+
+
+def test_probabilities_that_were_stored_in_half_precision_are_good() -> None:
+    probs = torch.randn(500, 1000, generator=torch.Generator().manual_seed(0)).mul(3).softmax(-1)
+    stored, labels = probs.bfloat16(), torch.arange(500)
+    assert (stored.double().sum(-1) - 1).abs().max() > 2e-3
+    assert metrics.nll(stored, labels) == pytest.approx(metrics.nll(probs, labels), rel=1e-2)
+
+
+def test_what_comes_back_has_no_gradient() -> None:
+    probs = good_input(metrics.accuracy).requires_grad_()
+    assert not metrics.entropy(probs).requires_grad
+    assert not metrics.base_kl(torch.stack([probs, probs])).requires_grad

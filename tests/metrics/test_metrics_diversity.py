@@ -137,3 +137,8 @@ def test_bad_input() -> None:
         cosine_similarity(torch.ones(3))
     with pytest.raises(ValueError, match="fast weights must be finite"):
         cosine_similarity(torch.full((2, 2), torch.nan))
+
+
+def test_nearly_equal_members_have_no_negative_divergence() -> None:
+    probs = torch.tensor([[[0.2, 0.8]], [[0.2 + 1e-9, 0.8 - 1e-9]]], dtype=torch.float64)  # -6e-17 by rounding
+    assert base_kl(probs).tolist() == [0, 0]

@@ -97,6 +97,17 @@ def test_sampling_agrees_with_counting_and_never_says_zero() -> None:
     assert found == pytest.approx(exact, abs=0.01)
 
 
+@pytest.mark.parametrize("resamples", [1, 9_999, 10_000, 10_001])
+def test_as_many_patterns_are_drawn_as_were_asked_for(resamples: int) -> None:
+    equal = torch.ones(17)
+    assert paired_test(equal, equal, resamples) == 1  # every pattern counts
+
+
+def test_up_to_sixteen_trials_all_patterns_are_counted() -> None:
+    better = torch.arange(1.0, 17.0)
+    assert paired_test(better, torch.zeros(16), resamples=1) == 2 / 2**16
+
+
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match=r"one shape \(..., steps\), got \(3,\) and \(4,\)"):
         cumulative_regret(torch.ones(3), torch.ones(4))

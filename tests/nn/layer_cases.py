@@ -104,11 +104,11 @@ RANK_ONE: dict[str, Case] = {
 
 OTHERS: dict[str, Case] = {
     "embedding": Case("Embedding", (9, 4), (5,), {"padding_idx": 0}),
-    "layer norm": Case("LayerNorm", (4,), (3, 4)),
+    "layer norm": Case("LayerNorm", (4,), (3, 4), {"eps": 0.1}),
     "layer norm, two axes": Case("LayerNorm", ((3, 4),), (2, 3, 4)),
     "layer norm, no bias": Case("LayerNorm", (4,), (3, 4), {"bias": False}),
     "layer norm, no affine": Case("LayerNorm", (4,), (4,), {"elementwise_affine": False}),
-    "group norm": Case("GroupNorm", (2, 4), (4, 3, 3)),
+    "group norm": Case("GroupNorm", (2, 4), (4, 3, 3), {"eps": 0.1}),
     "group norm, no affine": Case("GroupNorm", (2, 4), (4, 3), {"affine": False}),
     "attention": Case("MultiheadAttention", (4, 2), (5, 4), {"batch_first": True}, inputs=3),
     "attention, time first": Case("MultiheadAttention", (4, 2), (5, 4), axis=1, inputs=3),

@@ -164,3 +164,14 @@ def test_inside_torchs_decoder(norm: str, grad: bool) -> None:
         for i in range(M):
             close(members[i], model.extract(i).eval()(target, memory, **masked))
         close(model(target, memory, **masked, member=ids), members[ids, torch.arange(5)])
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("name", ["float", "float per head", "float padding"])
+def test_masks_of_another_precision_do_not_change_the_answers(name: str, need_weights: bool) -> None:
+    layer, mask = attention({}).float(), of_members(masks()[name])
+    single = {name: tensor.float() for name, tensor in mask.items()}
+    x = torch.randn(M * N, S, E)
+    found, expected = (layer(x[:, :L], x, x, need_weights=need_weights, **given)[0] for given in (mask, single))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

@@ -63,6 +63,14 @@ def test_many_positions_are_folded_and_few_are_scaled(owner: Any) -> None:
     assert choose_plan(layer, torch.ones(M, 1000, 8), Rows(M, owner)) == "fold"
 
 
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_a_higher_rank_folds_sooner_since_only_scaling_pays_for_it(rank: int) -> None:
+    layer = be.nn.Linear(8, 8, members=M, rank=rank)
+    last = 16 // rank  # 16 positions of 8 + 8 activations are four times the 8 x 8 weights
+    assert choose_plan(layer, torch.ones(M, last, 8), Rows(M, None)) == "scale"
+    assert choose_plan(layer, torch.ones(M, last + 1, 8), Rows(M, None)) == "fold"
+
+
 def test_convolutions_are_folded_as_written_and_scaled_in_a_graph() -> None:
     layer, x = be.nn.Conv2d(2, 2, 1, members=M), torch.ones(2 * M, 2, 20, 20)
     chosen = []

@@ -67,6 +67,28 @@ def test_equal_to_the_plain_networks(cut: str, masked: bool, rows: int) -> None:
     assert members.shape == (M, rows, 3)
 
 
+class Again(Net):
+    """One block that is called several times, with the same mask every time, as ALBERT's is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.blocks[1:]
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        for _ in range(3):
+            x = self.blocks[0](x, self.places[: x.shape[1]], mask=mask)
+        return self.head(x.mean(1))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_module_that_is_called_again_and_again(masked: bool, rows: int) -> None:
+    model, x = late(Again(), "blocks.0"), batch(rows)
+    mask = hidden(rows) if masked else None
+    be.verify(model, x, mask=mask)
+    close(model(x, mask=mask, member=2), model.members(x, mask=mask)[2])
+
+
 def test_equal_to_fanning_out_at_the_input() -> None:
     model, x = late(Net(), "blocks.1"), batch()
     early = be.convert(model.extract(0), members=M, include=list(model.conversion.converted)).eval()
@@ -164,6 +186,28 @@ class Windows(nn.Module):
 @pytest.mark.parametrize("rows", [1, N])
 def test_several_rows_inside_for_each_outside(rows: int) -> None:
     be.verify(late(Windows(), "body"), batch(rows, 6))
+
+
+class PlacesFirst(Windows):
+    """A table that is longer than the batch, and no multiple of it, comes before the rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        windows = self.stem(x).unflatten(1, (2, -1)).flatten(0, 1)
+        return self.head(self.body(places=self.places, x=windows).unflatten(0, (-1, 2)).mean((1, 2)))
+
+
+def test_only_a_multiple_of_the_batch_may_be_its_rows() -> None:
+    be.verify(late(PlacesFirst(), "body"), batch(N, 6))
+
+
+def test_a_full_gpu_is_no_fault_of_the_cut() -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    model = late(Net(), "blocks.1")
+    model.net.head.register_forward_pre_hook(full)
+    with pytest.raises(torch.OutOfMemoryError, match=r"^out of memory"):
+        model(batch())
 
 
 class ShowsItsTrunk(nn.Module):

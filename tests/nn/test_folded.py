@@ -47,6 +47,16 @@ def test_gradients_are_never_lost(products: list[int]) -> None:
     assert products == []
 
 
+def test_rows_behind_another_axis_are_not_taken_for_members(products: list[int]) -> None:
+    attention = be.nn.MultiheadAttention(4, 2, members=3, batch_first=False).eval()
+    x = torch.randn(3, 6, 4)  # as many positions as members
+    with torch.no_grad():
+        plain, _ = attention(x, x, x)
+        with folded.folded_once(attention):
+            torch.testing.assert_close(attention(x, x, x)[0], plain)
+    assert products == []
+
+
 def test_another_thread_sees_weights_as_they_are(products: list[int]) -> None:
     model = ensemble()
 

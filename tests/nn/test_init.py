@@ -46,6 +46,8 @@ def test_further_components_start_without_effect_and_can_learn() -> None:
     assert bool((s[:, 0] == 1).all())
     assert not s[:, 1:].any()
     assert bool((r[:, 1:].abs() == 1).all())
+    assert bool((r[:, 1:].mean((0, 2)).abs() < 0.05).all())  # random signs: 50 members of 200 features
+    assert not torch.equal(r[0, 1:], r[1, 1:])
 
 
 @pytest.mark.parametrize(

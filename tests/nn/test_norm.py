@@ -11,6 +11,7 @@ from layer_cases import M, randomise
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.nn.route import Route, travel
 
 C = 4
@@ -82,6 +83,39 @@ def test_a_single_value_has_no_variance_to_remember(owner: Any) -> None:
     y = travel(Route(M, M, owner), layer, batch("1d", 0)[:M])
     close(y, layer.bias)  # it is its own mean
     assert all(torch.equal(tensor, before[name]) for name, tensor in layer.named_buffers())
+
+
+@pytest.mark.filterwarnings("ignore:var_mean")  # of nothing
+@pytest.mark.parametrize("owner", [None, torch.tensor([], dtype=torch.long)], ids=["blocks", "ids"])
+def test_a_batch_without_rows_leaves_the_statistics(owner: Any) -> None:
+    layer = norm("1d", {})
+    before = {name: tensor.clone() for name, tensor in layer.named_buffers()}
+    assert travel(Route(M, 0, owner), layer, batch("1d", 0)[:0]).shape == (0, C)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in layer.named_buffers())
+
+
+@every_owner
+@pytest.mark.parametrize("norm", ["member", "shared"])
+def test_statistics_that_are_no_longer_tracked_stay_in_training_as_in_torchs_own(norm: str, owner: Any) -> None:
+    model = be.convert(nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)), M, norm=norm)
+    own_statistics_(model)  # of norms that are shared
+    model.net[1].track_running_stats = False
+    before = {name: tensor.clone() for name, tensor in model.net[1].named_buffers()}
+    ids, x = ids_of(owner), torch.randn(N, 3)
+    y = model.train()(x, member=ids if owner is None else owner)
+    for i in ids.unique().tolist():
+        close(y[ids == i], model.extract(i).train()(x[ids == i]), rtol=1e-4, atol=1e-5)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.net[1].named_buffers())
+
+
+@pytest.mark.parametrize("layer", [be.nn.BatchNorm1d(C, members=M), be.nn.GroupNorm(2, C, members=M)], ids=str)
+def test_norms_of_channels_have_their_rows_in_front_wherever_the_network_has_them(layer: nn.Module) -> None:
+    layer, x = copy.deepcopy(layer).double().eval(), batch("1d, positions", 0)
+    with torch.no_grad():
+        layer.weight.copy_(torch.arange(M * C).reshape(M, C))
+    layer.routed = True
+    expected = travel(Route(M, N, None), layer, x)
+    close(travel(Route(M, N, None, axis=1), layer, x), expected)
 
 
 @pytest.mark.parametrize("rest", [M - 1, M, M + 1])

@@ -297,3 +297,13 @@ def test_vanilla_recurrence_is_left() -> None:
     left = be.convert(net, members=2).conversion.left
     assert set(left) == {"rnn", "cell"}
     assert "no rank-one form of RNN" in left["rnn"]
+
+
+@every_kind
+@pytest.mark.parametrize("owner", [None, 1, IDS[:0]], ids=["blocks", "one member", "ids"])
+def test_a_batch_without_rows(kind: str, options: dict[str, Any], owner: Any) -> None:
+    routed = layer(kind, options)
+    routed.routed = True
+    found = travel(Route(M, 0, owner), routed, batch(options, rows=0))
+    expected = routed.plain(0)(batch(options, rows=0))
+    assert [t.shape for t in leaves(found)] == [t.shape for t in leaves(expected)]

@@ -77,6 +77,19 @@ def test_a_layer_of_another_ensemble_is_refused() -> None:
         travel(Route(5, 5, None), routed(), torch.ones(5, 2))
 
 
+@pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
+def test_other_numbers_of_rows_are_refused(count: int, found: int) -> None:
+    with pytest.raises(ValueError, match=f"axis 0 should hold the batch's {count} rows, or a multiple"):
+        travel(Route(M, count, 1), routed(), torch.ones(found, 2))
+
+
+def test_ids_of_a_batch_serve_its_inner_rows_next_to_one_another() -> None:
+    layer = routed(init="normal")
+    x, ids = torch.randn(4, 2), torch.tensor([2, 0])
+    inner = travel(Route(M, 4, torch.tensor([2, 2, 0, 0])), layer, x)
+    torch.testing.assert_close(travel(Route(M, 2, ids), layer, x), inner)
+
+
 def test_fanned_counts_the_copies() -> None:
     route = Route(M, 4, None, fan_out="head", copies=M).fanned()
     assert (route.count, route.fan_out) == (12, None)

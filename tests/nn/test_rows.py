@@ -75,6 +75,10 @@ def test_a_partition_holds_every_row_once(owner) -> None:
     )
 
 
+def test_a_partition_leaves_out_members_without_rows() -> None:
+    assert [i for i, _ in Rows(M, torch.tensor([2, 0, 2])).partition(3)] == [0, 2]
+
+
 def test_channels_last_stays_channels_last() -> None:
     x = torch.randn(M * N, F, 3, 3).contiguous(memory_format=torch.channels_last)
     for owner in (None, 1, IDS.repeat(M)):

@@ -19,7 +19,9 @@ class OwnStatistics(norm.BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)`, the same out."""
         member = rows_of(self, input, axis=0).owner
-        if not isinstance(member, int) or self.running_mean is None or self.running_var is None:
+        if not isinstance(member, int) or not self.track_running_stats:
+            return super().forward(input)
+        if self.running_mean is None or self.running_var is None:
             return super().forward(input)
         momentum = self._momentum(member) if self.training else 0.0
         mean, var = self.running_mean[member], self.running_var[member]  # views, which training updates

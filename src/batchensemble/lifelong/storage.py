@@ -31,7 +31,9 @@ def checked_name(name: str | int) -> str:
     """
     text = str(name)
     if not re.fullmatch(r"[\w.-]+", text) or len(text.encode()) > LONGEST:
-        raise ValueError(f"a task's name is made of at most {LONGEST} letters, digits, '_', '-' and '.', got {text!r}")
+        raise ValueError(
+            f"a task's name is made of letters, digits, '_', '-' and '.', at most {LONGEST} bytes of them, got {text!r}"
+        )
     return text
 
 

@@ -16,13 +16,13 @@ from batchensemble.nn.route import Route, advance, current
 
 
 class FanOut:
-    """The hook on the fan-out module."""
+    """The hook on the fan-out module: opens the way, and repeats the module's rows."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Open the way, and repeat the module's rows."""
+        """The inputs with every member's rows; a module that is called once more is a later one."""
         route = current()
         if route is None or route.fan_out is None:
-            return args, kwargs
+            return _of_every_copy(args, kwargs, route)
         rows = _rows_inside((args, kwargs), route)
         advance(route.fanned())
         return repeat_rows((args, kwargs), route, rows)  # type: ignore[no-any-return]
@@ -33,10 +33,14 @@ class Later:
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """Repeat what has the rows of one copy."""
-        route = current()
-        if route is None or route.fan_out is not None or route.copies == 1:
-            return args, kwargs
-        return repeat_rows((args, kwargs), route, route.count // route.copies)  # type: ignore[no-any-return]
+        return _of_every_copy(args, kwargs, current())
+
+
+def _of_every_copy(args: tuple[Any, ...], kwargs: dict[str, Any], route: Route | None) -> tuple[Any, Any]:
+    """Inputs of a module behind the fan-out, those from before it repeated."""
+    if route is None or route.fan_out is not None or route.copies == 1:
+        return args, kwargs
+    return repeat_rows((args, kwargs), route, route.count // route.copies)  # type: ignore[no-any-return]
 
 
 def repeat_rows(tree: Any, route: Route, rows: int) -> Any:

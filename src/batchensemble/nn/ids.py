@@ -53,6 +53,20 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
             )
         ids: Tensor = _checked_ids(member.to(device, torch.long), members)  # uint8 would index as a mask
         return ids
+    return checked_member(member, members)
+
+
+def checked_member(member: Any, members: int) -> int:
+    """One member as an `int`, whatever integer it came as: a list of torch's own would index several axes.
+
+    Raises:
+        IndexError: a number outside `[0, members)`, named.
+        TypeError: no integer; a truth value is none.
+
+    Examples:
+        >>> checked_member(torch.tensor(2), members=3)
+        2
+    """
     if not isinstance(member, torch.SymInt):
         member = _as_index(member)
     if member < 0 or member >= members:
@@ -61,7 +75,9 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
 
 
 def _as_index(member: Any) -> int:
+    is_truth_value = isinstance(member, bool) or (isinstance(member, Tensor) and member.dtype == torch.bool)
+    number: Any = None if is_truth_value else member
     try:
-        return operator.index(member)
+        return operator.index(number)
     except TypeError:
         raise TypeError(f"member must be an integer or a tensor of ids, got {type(member).__name__}") from None

@@ -74,6 +74,7 @@ class BatchNorm(MemberNorm):
 
     eps: float
     momentum: float | None
+    track_running_stats: bool
     weight: Any
     bias: Any
     running_mean: Tensor | None
@@ -87,7 +88,7 @@ class BatchNorm(MemberNorm):
         x = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input  # as torch's kernels do inside
         if self.training or self.running_mean is None or self.running_var is None:
             mean, var, count = _moments(x, rows)
-            if self.training and self.running_mean is not None:
+            if self.training and self.track_running_stats and self.running_mean is not None:
                 self._track(mean, var, count)
         else:
             mean, var = self.running_mean, self.running_var
@@ -108,7 +109,7 @@ class BatchNorm(MemberNorm):
         momentum = 1 / batches if self.momentum is None else torch.full_like(batches, self.momentum)
         step = (seen * momentum).unsqueeze(1)
         unbiased = var * (count / (count - 1).clamp(min=1)).unsqueeze(1)
-        # where, not a product with zero: a member without rows has no mean, and NaN * 0 is NaN
+        # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
         self.running_var += step * torch.where(seen.unsqueeze(1), unbiased - self.running_var, 0)
 
