@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE
-from batchensemble.lab.studies.speed.ways import OURS
+from batchensemble.lab.studies.speed.ways import OURS, WAYS
 from drawn.records import evidence_of, made, speeds, where
 
 WHOLE = ("inference", "training")
@@ -102,7 +102,7 @@ def _layer_table(machine: Machine) -> str:
 
 
 def _peer_table(machine: Machine) -> str:
-    ways = dict.fromkeys(row["way"] for row in machine.rows if not row["way"].startswith(OURS))
+    ways = dict.fromkeys(row["way"] for row in machine.rows if row["way"] in WAYS and row["way"] != OURS)
     cases = {case for way in ways for case in machine.over(LIMIT, way)}
     rows = [(case, way, machine.over(LIMIT, way)[case]) for way in (OURS, *ways) for case in machine.over(LIMIT, way)]
     rows = [row for row in rows if row[0] in cases]

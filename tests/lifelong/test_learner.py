@@ -316,7 +316,7 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"has 2 classes, so labels must lie in \[0, 2\); got 2"):
         learner.learn((x, y), "cars", classes=2)
     for name in ("a/b", "", "a" * 129):
-        with pytest.raises(ValueError, match="made of at most 128 letters"):
+        with pytest.raises(ValueError, match="at most 128 bytes"):
             learner.learn((x, y), name)
     with pytest.raises(ValueError, match=r"classes= names tasks that are not to be learned: \['crs'\]"):
         learner.learn_together({"cars": (x, y)}, classes={"crs": 3})

@@ -1,37 +1,18 @@
 """Batch norms whose running statistics belong to the tasks while scale and shift stay common property."""
 
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn import norm, shared_norm
-from batchensemble.nn.route import rows_of
 from batchensemble.nn.swap import swap_
 
 OWN = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class OwnStatistics(norm.BatchNorm):
-    """What the three norms below share: where all rows are one member's, torch's own kernel does the work."""
+    """What the three norms below share."""
 
     stacked = OWN  # type: ignore[assignment]
-
-    def forward(self, input: Tensor) -> Tensor:
-        """`(rows, channels, ...)`, the same out."""
-        member = rows_of(self, input, axis=0).owner
-        if not isinstance(member, int) or not self.track_running_stats:
-            return super().forward(input)
-        if self.running_mean is None or self.running_var is None:
-            return super().forward(input)
-        momentum = self._momentum(member) if self.training else 0.0
-        mean, var = self.running_mean[member], self.running_var[member]  # views, which training updates
-        return F.batch_norm(input, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
-
-    def _momentum(self, member: int) -> float:
-        """How far a batch moves the running statistics; without a momentum they are means over all batches."""
-        assert self.num_batches_tracked is not None  # for the type checker
-        self.num_batches_tracked[member] += 1
-        return 1 / int(self.num_batches_tracked[member]) if self.momentum is None else self.momentum
 
 
 class BatchNorm1d(OwnStatistics, norm.BatchNorm1d):

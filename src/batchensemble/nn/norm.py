@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.init import check_count
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
 from batchensemble.nn.route import rows_of
 from batchensemble.nn.rows import Rows
 
@@ -85,21 +86,69 @@ class BatchNorm(MemberNorm):
         """`(rows, channels, ...)`, the same out."""
         self._check_input_dim(input)  # type: ignore[operator]
         rows = rows_of(self, input, axis=0)
-        x = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input  # as torch's kernels do inside
-        if self.training or self.running_mean is None or self.running_var is None:
-            mean, var, count = _moments(x, rows)
-            if self.training and self.track_running_stats and self.running_mean is not None:
-                self._track(mean, var, count)
-        else:
-            mean, var = self.running_mean, self.running_var
+        if not self.training and self.running_mean is not None and self.running_var is not None:
+            return self._evaluated(input, rows, self.running_mean, self.running_var)
+        members = compiled_members(input, training=True)
+        if members is not None:
+            return self._compiled(*before_scale(input, members))
+        if self._comes_in_pieces(input, rows):
+            return torch.cat([self._piece(input[where], member) for member, where in rows.partition(len(input))])
+        return self._by_ids(input, rows)
+
+    def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
+        if isinstance(rows.owner, int):
+            weight, bias = (self._of(rows.owner, name) for name in ("weight", "bias"))
+            return F.batch_norm(input, mean[rows.owner], var[rows.owner], weight, bias, eps=self.eps)
+        members = compiled_members(input, training=False)
+        if members is not None:
+            return normalised(*before_scale(input, members), mean, var, self.weight, self.bias, self.eps)
+        return self._affine(input, rows, mean, var)
+
+    def _compiled(self, z: Tensor, s: Tensor) -> Tensor:
+        """`norm(z o s_i)` over every member's rows, which come in blocks."""
+        y, mean, var, *_ = MemberwiseNorm.apply(z, s, self.weight, self.bias, self.eps, False)  # type: ignore[no-untyped-call]
+        self._track(mean, var, mean.new_full((len(s),), z.numel() // mean.numel()))
+        return y  # type: ignore[no-any-return]
+
+    def _comes_in_pieces(self, input: Tensor, rows: Rows) -> bool:
+        """Whether torch's own kernel can do it, a call for every member: each has several values and a momentum."""
+        members = rows.members if rows.owner is None else 1
+        several = input.numel() > members * input.shape[1]
+        return not isinstance(rows.owner, Tensor) and several and self.momentum is not None
+
+    def _piece(self, x: Tensor, member: int) -> Tensor:
+        """One member's rows in training, by torch's own norm."""
+        mean = var = None
+        if self._tracks():
+            mean, var = (self._of(member, name) for name in ("running_mean", "running_var"))  # views, which it updates
+            self.num_batches_tracked[member] += 1  # type: ignore[index]
+        weight, bias = (self._of(member, name) for name in ("weight", "bias"))
+        return F.batch_norm(x, mean, var, weight, bias, True, self.momentum or 0.0, self.eps)
+
+    def _of(self, member: int, name: str) -> Tensor | None:
+        """A member's own, or what is everybody's."""
+        tensor: Tensor | None = getattr(self, name)
+        return tensor[member] if tensor is not None and name in self.stacked else tensor
+
+    def _by_ids(self, input: Tensor, rows: Rows) -> Tensor:
+        mean, var, count = _moments(_wide(input), rows)
+        self._track(mean, var, count)
+        return self._affine(input, rows, mean, var)
+
+    def _affine(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         scale = torch.rsqrt(var + self.eps)
         scale = scale if self.weight is None else scale * self.weight
         shift = -mean * scale
         shift = shift if self.bias is None else shift + self.bias
-        return rows.affine(x, scale, shift, at=1).to(input.dtype)
+        return rows.affine(_wide(input), scale, shift, at=1).to(input.dtype)
+
+    def _tracks(self) -> bool:
+        return self.training and self.track_running_stats and self.running_mean is not None
 
     @torch.no_grad()
     def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+        if not self._tracks():
+            return
         assert self.running_mean is not None  # for the type checker, here and below
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
@@ -112,6 +161,11 @@ class BatchNorm(MemberNorm):
         # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
         self.running_var += step * torch.where(seen.unsqueeze(1), unbiased - self.running_var, 0)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """As torch's kernels compute inside."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _moments(x: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:

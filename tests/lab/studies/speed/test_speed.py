@@ -46,13 +46,15 @@ def test_every_case_has_every_way_over_every_denominator(monkeypatch):
     assert all(row["how"] == "eager" and row["memory_ratio"] is None for row in record.metrics["rows"])
     assert record.metrics["skipped"] == skipped(settings)
     assert record.metrics["skipped"]["tabm"]  # not for images, installed or not
+    assert skipped(Settings("mlp"))["BatchEnsemble, norm per member"] == "the network has no batch norms"
 
 
 def test_a_ratio_is_ours_over_theirs(monkeypatch):
-    given = [Measure(2.0, 50.0, "a"), *(Measure(ms, 2 * ms, "b") for ms in (3.0, 8.0, 9.0, 9.0, 9.0))]
-    monkeypatch.setattr(timing, "measure", lambda makes, *_: dict(zip(makes, given, strict=False)))
-    settings = Settings("resnet14", 2, (), (4,), (), (1, 1), only=("training",))
-    ours, naive, *_ = SPEED.run(Run("speed", settings, "smoke"), Context(device="cpu")).metrics["rows"]
+    given = [Measure(2.0, 50.0, "a"), *(Measure(ms, 2 * ms, "b") for ms in (3.0, 8.0))]
+    monkeypatch.setattr(timing, "measure", lambda makes, *_: dict(zip(makes, given, strict=True)))
+    ways = (OURS, "naive, one by one")
+    settings = Settings("resnet14", 2, (), (4,), (), (1, 1), only=("training",), ways=ways)
+    ours, naive = SPEED.run(Run("speed", settings, "smoke"), Context(device="cpu")).metrics["rows"]
     assert (ours["ratio"], ours["memory_ratio"], ours["how"], ours["denominator_how"]) == (1.5, 0.12, "b", "a")
     assert (naive["way"], naive["ratio"], naive["denominator_ms"]) == ("naive, one by one", 4.0, 2.0)
 

@@ -23,18 +23,18 @@ class Way:
         build: from a network and a number of members. In training a model takes N rows and gives logits of rows: N
             that were dealt, or every member's N; in evaluation it gives one answer for each.
         package: what has to be installed, by the name of its module.
-        images: whether it has convolutions.
+        misfit: why it does not suit a network; empty where it does.
     """
 
     build: Callable[[Network, int], list[nn.Module]]
     package: str = ""
-    images: bool = True
+    misfit: Callable[[Network], str] = lambda network: ""
 
     def why_not(self, network: Network) -> str:
         """Why this way cannot be measured here; empty where it can."""
         if self.package and find_spec(self.package) is None:
             return "not installed (pip install 'batchensemble[bench]')"
-        return "" if self.images or len(network.shape) == 1 else "it has no convolutions"
+        return self.misfit(network)
 
 
 class AtOnce(nn.Module):
@@ -97,10 +97,21 @@ def _with_tabm(network: Network, members: int) -> list[nn.Module]:
     return [MembersSecond(net, members)]
 
 
+def _no_convolutions(network: Network) -> str:
+    return "" if len(network.shape) == 1 else "it has no convolutions"
+
+
+def _no_norms(network: Network) -> str:
+    return "" if len(network.shape) > 1 else "the network has no batch norms"
+
+
 WAYS: dict[str, Way] = {
     OURS: Way(lambda network, members: [be.convert(network.make(), members, copy=False)]),
+    f"{OURS}, norm per member": Way(
+        lambda network, members: [be.convert(network.make(), members, copy=False, norm="member")], misfit=_no_norms
+    ),
     "naive, one by one": Way(lambda network, members: [network.make() for _ in range(members)]),
     "naive, torch.func.vmap": Way(lambda network, members: [AtOnce([network.make() for _ in range(members)])]),
     "torch-uncertainty": Way(_with_torch_uncertainty, "torch_uncertainty"),
-    "tabm": Way(_with_tabm, "tabm", images=False),
+    "tabm": Way(_with_tabm, "tabm", _no_convolutions),
 }

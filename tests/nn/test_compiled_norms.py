@@ -1,4 +1,4 @@
-"""A shared batch norm in a compiled training step: the same function as torch's own, members' gradients included."""
+"""Batch norms in compiled graphs, shared and per member: torch's own function, gradients of members included."""
 
 import copy
 from typing import Any
@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.nn import route, shared_norm
+from batchensemble.nn import memberwise_norm, route
 
 MEMBERS = 3
+both_norms = pytest.mark.parametrize("norm", ["shared", "member"])
 
 
 class Block(nn.Module):
@@ -35,9 +36,14 @@ class Block(nn.Module):
         return y
 
 
-def ensemble() -> Any:
+def ensemble(norm: str = "shared") -> Any:
     torch.manual_seed(0)
-    return be.convert(Block(), MEMBERS, init="normal").double().train()
+    model = be.convert(Block(), MEMBERS, init="normal", norm=norm).double().train()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.affine:
+            nn.init.normal_(module.weight)
+            nn.init.normal_(module.bias)
+    return model
 
 
 def trained(model: nn.Module, forward: Any) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
@@ -65,21 +71,23 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         seen.append(s is not None)
         return z, s
 
-    monkeypatch.setattr(shared_norm, "taken_apart", taken_apart)
+    monkeypatch.setattr(memberwise_norm, "taken_apart", taken_apart)
     return seen
 
 
-def test_compiled_values_gradients_and_statistics_are_those_of_the_plain_path(uses: list[bool]) -> None:
-    model, twin = ensemble(), ensemble()
+@both_norms
+def test_compiled_values_gradients_and_statistics_are_those_of_the_plain_path(norm: str, uses: list[bool]) -> None:
+    model, twin = ensemble(norm), ensemble(norm)
     plain = trained(model, model)
-    assert uses == []  # as it is written, torch's own norm runs
+    assert uses == []  # as it is written, torch's own norms run
     fast = trained(twin, compiled(twin))
     assert uses == [True, False, False]  # a bias, or another operation, stands between
     torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-12)
 
 
-def test_a_fast_weight_of_zero_has_the_gradient_of_a_tiny_one() -> None:
-    model, twin = ensemble(), ensemble()
+@both_norms
+def test_a_fast_weight_of_zero_has_the_gradient_of_a_tiny_one(norm: str) -> None:
+    model, twin = ensemble(norm), ensemble(norm)
     for one in (model, twin):
         with torch.no_grad():
             one.net.first.r[0, 1] = 0.0
@@ -88,24 +96,29 @@ def test_a_fast_weight_of_zero_has_the_gradient_of_a_tiny_one() -> None:
 
 
 @pytest.mark.parametrize("members", [1, 3])
-def test_gradients_of_the_function_itself(members: int) -> None:
+@pytest.mark.parametrize("own", [(), ("statistics",), ("statistics", "affine")], ids=str)
+def test_gradients_of_the_function_itself(members: int, own: tuple[str, ...]) -> None:
     def norm(x: Tensor, s: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return shared_norm.MemberwiseNorm.apply(x, s, weight, bias, 1e-5)[0]  # type: ignore[no-any-return, no-untyped-call]
+        shared = "statistics" not in own
+        return memberwise_norm.MemberwiseNorm.apply(x, s, weight, bias, 1e-5, shared)[0]  # type: ignore[no-any-return, no-untyped-call]
 
-    shapes = (2 * members, 3, 2, 2), (members, 3), (3,), (3,)
+    affine = (members, 3) if "affine" in own else (3,)
+    shapes = (2 * members, 3, 2, 2), (members, 3), affine, affine
     assert torch.autograd.gradcheck(norm, [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes])
 
 
-def test_one_rows_ids_and_evaluation_take_torchs_own_norm(uses: list[bool]) -> None:
-    model = ensemble()
+@both_norms
+def test_one_rows_ids_and_evaluation_do_not_go_by_blocks(norm: str, uses: list[bool]) -> None:
+    model = ensemble(norm)
     model.net.bare.momentum = 0.1  # torch's own cannot be compiled whole without one
     asked = compiled(model)
     x = torch.randn(6, 2, 5, 5, dtype=torch.float64)
     asked(x, member=torch.tensor([0, 1, 2, 0, 0, 1]))
     asked(x, member=1)
+    assert uses == []
     model.eval()
     torch.testing.assert_close(asked(x), copy.deepcopy(model)(x))
-    assert uses == []
+    assert uses == ([False] if norm == "member" else [])  # the one without statistics
 
 
 def test_extracted_networks_have_the_plain_norm() -> None:
@@ -115,15 +128,19 @@ def test_extracted_networks_have_the_plain_norm() -> None:
     assert set(model.net.norm.state_dict()) == set(nn.BatchNorm2d(4).state_dict())
 
 
-def test_an_evaluated_norm_is_one_scale_and_one_shift(monkeypatch: pytest.MonkeyPatch, uses: list[bool]) -> None:
-    monkeypatch.setattr(shared_norm, "SETTLE_FROM", 0)
-    model = ensemble()
+@both_norms
+def test_an_evaluated_norm_is_one_scale_and_one_shift(
+    norm: str, monkeypatch: pytest.MonkeyPatch, uses: list[bool]
+) -> None:
+    monkeypatch.setattr(memberwise_norm, "SETTLE_FROM", 0)
+    model = ensemble(norm)
     trained(model, model)  # so that the running statistics are not those of a fresh network
     model.eval()
     x = torch.randn(5, 2, 5, 5, dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(compiled(model)(x), model(x))
-    assert uses == [True, False]  # behind a convolution, behind one with a bias; the third has no statistics
+    untracked = [False] if norm == "member" else []  # members' own goes by blocks, the shared one is torch's
+    assert uses == [True, False, *untracked]  # behind a convolution, behind one with a bias
 
 
 class Between(nn.Module):
@@ -157,7 +174,7 @@ CHANGES = {
 def test_what_is_written_into_a_convolutions_output_reaches_the_norm(
     change: str, training: bool, monkeypatch: pytest.MonkeyPatch, uses: list[bool]
 ) -> None:
-    monkeypatch.setattr(shared_norm, "SETTLE_FROM", 0)
+    monkeypatch.setattr(memberwise_norm, "SETTLE_FROM", 0)
     torch.manual_seed(0)
     model = be.convert(Between(CHANGES[change]), MEMBERS, init="normal", combine="mean").double().train(training)
     other = copy.deepcopy(model)

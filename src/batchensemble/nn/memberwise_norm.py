@@ -1,0 +1,133 @@
+"""The function behind compiled batch norms, shared and per member: it sums by member, so that r and s cost no passes.
+
+Statistics over the batch are made of the members' statistics; values and gradients are those of torch's batch norm.
+In evaluation it is one scale and one shift, s included. What is won in training:
+
+    grad s_i  follows from sums that the norm makes anyway, where the norm reads `y = z o s_i` of the layer before it
+    grad r_i  is a sum over the same rows as the norm's own, so that the compiler makes them in one kernel
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from batchensemble.nn.route import current, taken_apart
+from batchensemble.nn.rows import Rows
+from batchensemble.nn.tracing import is_compiled
+
+SETTLE_FROM = 2**24  # elements from which a kernel that settles an evaluated norm's vectors is worth its launch
+
+
+def compiled_members(x: Tensor, training: bool) -> int | None:
+    """How many equal blocks the rows come in; `None` where torch's own kernels or plain arithmetic do as well."""
+    route = current()
+    if route is None or not is_compiled():
+        return None
+    blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
+    several = x.numel() > route.members * x.shape[1]  # values of each member and channel
+    if not blocks or not several or len(x) % route.members:
+        return None
+    return route.members if training or x.numel() >= SETTLE_FROM else None
+
+
+def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
+    """`z, s` with `x = z o s_i`: those of the layer before, where x comes from one, else ones."""
+    z, s = taken_apart(x)
+    return z, x.new_ones(members, x.shape[1], dtype=_wide(x.dtype)) if s is None else s
+
+
+class MemberwiseNorm(torch.autograd.Function):
+    """`norm(x o s_i)`, `x (members * n, channels, ...)`, `s (members, channels)`.
+
+    Over all rows where `shared`, over every member's own else. Also returns mean and (biased) variance, `(channels)`
+    or `(members, channels)`, without gradients; scale and shift may have either shape. Whatever has a number per
+    channel is settled first, so that passes over x read two or three vectors and the compiler joins them to their
+    neighbours.
+    """
+
+    @staticmethod
+    def forward(
+        x: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, shared: bool
+    ) -> tuple[Tensor, ...]:
+        """`y`, shaped as x, mean and variance of `x o s_i`, and each member's own of x."""
+        blocks = Rows(len(s), None).split(x.to(_wide(x.dtype)))
+        own_var, own_mean = torch.var_mean(blocks, (1, *range(3, blocks.ndim)), correction=0)  # (members, channels)
+        mean, var = own_mean * s, own_var * s.square()
+        if shared:
+            mean, var = _pooled(mean, var)
+        return normalised(x, s, mean, var, weight, bias, eps), mean, var, own_mean, own_var
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keep the input and the statistics."""
+        x, s, weight, bias, ctx.eps, ctx.shared = inputs
+        ctx.bias_shape = None if bias is None else bias.shape
+        ctx.save_for_backward(x, s, weight, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        """Gradients of x, s, weight and bias, all from two sums over each member's rows."""
+        x, s, weight, mean, var, own_mean, own_var = ctx.saved_tensors
+        rows, wide = Rows(len(s), None), grad.to(mean.dtype)
+        centred = rows.affine(x.to(mean.dtype), shift=-own_mean, at=1)
+        sums, with_centred = rows.sums(wide, wide * centred)  # (members, channels)
+        each, inverse = grad.numel() // own_mean.numel(), torch.rsqrt(var + ctx.eps)
+        offset = (own_mean * s - mean) * inverse  # of each member's mean among the normalised values
+        steep = inverse * s  # normalised = steep * centred + offset
+        grad_bias, grad_weight = sums, steep * with_centred + offset * sums
+        if ctx.shared:
+            grad_bias, grad_weight = grad_bias.sum(0), grad_weight.sum(0)
+        count = each * len(s) if ctx.shared else each
+        level, slope = grad_bias / count, grad_weight / count
+        outer = _times(inverse, weight)
+        of_mean = own_mean * (sums - each * (level + slope * offset))
+        grad_s = outer * (with_centred - each * slope * steep * own_var + of_mean)
+        # the gradient of x o s is outer * (grad - level - slope * normalised)
+        of_grad, of_x = _settled(outer * s), _settled(-slope * steep * outer * s)
+        constant = _settled((slope * (steep * own_mean - offset) - level) * outer * s)
+        grad_x = rows.affine(wide, of_grad, constant, at=1) + rows.affine(x.to(mean.dtype), of_x, at=1)
+        of_weight = None if weight is None else grad_weight.sum_to_size(weight.shape).to(weight.dtype)
+        of_bias = grad_bias.sum_to_size(ctx.bias_shape) if ctx.needs_input_grad[3] else None
+        return grad_x.to(x.dtype), grad_s.to(s.dtype), of_weight, of_bias, None, None
+
+
+def normalised(
+    x: Tensor, s: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """`x o s_i` less `mean`, over the root of `var`, times `weight`, plus `bias`: one pass over x.
+
+    Each of the four may be `(channels)`, all members', or `(members, channels)`.
+    """
+    wide, rows = _wide(x.dtype), Rows(len(s), None)
+    scale = _times(torch.rsqrt(var.to(wide) + eps), weight)
+    shift = -mean * scale if bias is None else bias - mean * scale
+    if scale.ndim == 2:
+        y = rows.affine(x.to(wide), _settled(s * scale), _settled(shift), at=1)
+    else:
+        along = (1, -1, *[1] * (x.ndim - 2))
+        y = rows.affine(x.to(wide), s, at=1) * _settled(scale).view(along) + _settled(shift).view(along)
+    # a Function that returns what `to` leaves alone has no gradients in a graph of torch 2.11
+    return y if y.dtype == x.dtype else y.to(x.dtype)
+
+
+def _pooled(means: Tensor, variances: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance over the rows of all members, who have as many each."""
+    apart = means - means[:1]  # by which both moments follow from the members' at once, without cancellation
+    return means[0] + apart.mean(0), (variances + apart.square()).mean(0) - apart.mean(0).square()
+
+
+def _settled(values: Tensor) -> Tensor:
+    """The same values; a compiled graph has them in memory instead of making them again for every element."""
+    # To ask for their strides in a backward pass would cost all gradients their channels_last.
+    strides = (values.shape[1], 1) if values.ndim == 2 else (1,)
+    return torch.as_strided(values.contiguous(), values.shape, strides)
+
+
+def _times(values: Tensor, factor: Tensor | None) -> Tensor:
+    return values if factor is None else values * factor
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
