@@ -216,3 +216,10 @@ def test_no_word_and_no_column_is_lost_on_a_narrow_terminal(run, monkeypatch):
     shown = run("run", "counting").output
     for word in ("Ensemblesofmany", "30.00", "seeds"):
         assert word in shown
+
+
+def test_a_report_of_nothing_says_so(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    asked = run("report", "--results", str(tmp_path / "empty"), "--out", str(tmp_path / "report"))
+    assert asked.exit_code == 0
+    assert "there are no records in" in asked.output

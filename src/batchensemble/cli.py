@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table as RichTable
 
 from batchensemble import __version__
@@ -26,7 +24,7 @@ from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
 from batchensemble.lab.report.circumstances import SCALE_MEANING
-from batchensemble.lab.report.table import Line
+from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.study import Context, Study
@@ -56,7 +54,6 @@ DEMO = (
     "is repeated: a minute of training is short for it, which NLL and ECE show. More: docs/findings.md."
 )
 FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
-WIDEST = 1000  # columns of characters that no table needs
 ITEM = "the paper's item"
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
@@ -102,7 +99,7 @@ def list_(results: ResultsOption = Path("results")) -> None:
         table.add_column(heading, min_width=least, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    _print_whole(table)
+    print_whole(console, table)
     console.print(
         f"\nRecorded / all runs, from the folder {results}. Start with: batchensemble run all --scale smoke",
         style="dim",
@@ -150,7 +147,10 @@ def report(
     with _plain_errors():
         if not results.is_dir():
             raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
-        files = write_report(Store(results).all(), EXPERIMENTS.values(), out, progress=True)
+        records = list(Store(results).all())
+        if not records:
+            console.print(f"there are no records in {results}: the report says only what could be run", markup=False)
+        files = write_report(records, EXPERIMENTS.values(), out, progress=True)
         console.print(f"{len(files)} files; open {files[0]}", highlight=False, markup=False)
 
 
@@ -305,46 +305,9 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
             elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":
                 console.print(Markdown(shown.markdown()))
     if tables:
-        _print_whole(_drawn(tables[0]))
+        print_whole(console, drawn(tables[0]))
     else:
         console.print(f"A figure: batchensemble report --results {store.folder}", style="dim", markup=False)
-
-
-def _print_whole(table: RichTable) -> None:
-    """A table with all its columns, however narrow the terminal, which wraps long lines; rich would leave some out."""
-    least = Measurement.get(console, console.options.update_width(WIDEST), table).minimum
-    if least > console.width:
-        table.width = least
-    console.print(table, crop=False)
-
-
-def _drawn(table: Table) -> RichTable:
-    """A table for the terminal: ours, and the paper's number in brackets."""
-    drawn = RichTable(
-        title=table.title,
-        caption=table.caption,
-        box=SIMPLE,
-        padding=(0, 1, 0, 0),
-        title_justify="left",
-        caption_justify="left",
-    )
-    rows = [_texts(line, table) for line in table.lines]
-    for place, texts in enumerate(zip(table.headings, *rows, strict=True)):
-        key = place < len(table.keys)
-        longest = max(len(word) for text in texts for word in (text.split() or [""]))
-        drawn.add_column(texts[0], min_width=longest, justify="left" if key else "right")  # words stay whole
-    for row in rows:
-        drawn.add_row(*row)
-    return drawn
-
-
-def _texts(line: Line, table: Table) -> list[str]:
-    """The cells of a line; the paper's number in brackets."""
-    both = [
-        (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
-        for cell, c in zip(line.cells, table.columns, strict=True)
-    ]
-    return [*line.labels, *(f"{ours} ({paper})" if paper else ours for ours, paper in both), *line.facts]
 
 
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
