@@ -87,20 +87,22 @@ def test_compiled_answers_stay_when_others_are_asked_for(mode: str | None) -> No
         torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize("norm", ["shared", "member"])
 @pytest.mark.parametrize(("half", "tolerance"), [(False, 0.01), (True, 0.15)], ids=["float32", "bfloat16"])
-def test_a_compiled_training_step_has_the_gradients_of_an_eager_one(half: bool, tolerance: float) -> None:
+def test_a_compiled_training_step_has_the_gradients_of_an_eager_one(half: bool, tolerance: float, norm: str) -> None:
     x, y = images(12).to(DEVICE, memory_format=torch.channels_last), torch.arange(12, device=DEVICE) % 3
-    eager = randomise(be.convert(convnet(), M)).to(DEVICE).train()
+    eager = randomise(be.convert(convnet(), M, norm=norm)).to(DEVICE).train()
     compiled = copy.deepcopy(eager)
     compiled.compile()
     for model in (eager, compiled):
         with torch.autocast(DEVICE.type, torch.bfloat16, enabled=half):
             loss = cross_entropy(model(x), y)
         loss.backward()
-    for (name, ours), theirs in zip(compiled.named_parameters(), eager.parameters(), strict=True):
-        assert ours.grad is not None
-        assert theirs.grad is not None
-        assert (ours.grad - theirs.grad).norm() < tolerance * theirs.grad.norm(), name
+    expected = {name: parameter.grad for name, parameter in eager.named_parameters()}
+    largest = max(gradient.norm() for gradient in expected.values())
+    for name, parameter in compiled.named_parameters():
+        size = max(expected[name].norm(), 0.05 * largest)  # a member's norm leaves s before it none but rounding
+        assert (parameter.grad - expected[name]).norm() < tolerance * size, name
 
 
 def test_ids_are_checked_there() -> None:

@@ -1,5 +1,6 @@
 """Norms per member: own scale, shift and running statistics for each."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
@@ -91,9 +92,7 @@ class BatchNorm(MemberNorm):
         members = compiled_members(input, training=True)
         if members is not None:
             return self._compiled(*before_scale(input, members))
-        if self._comes_in_pieces(input, rows):
-            return torch.cat([self._piece(input[where], member) for member, where in rows.partition(len(input))])
-        return self._by_ids(input, rows)
+        return self._in_pieces(input, rows) if self._comes_in_pieces(input, rows) else self._by_ids(input, rows)
 
     def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         if isinstance(rows.owner, int):
@@ -115,6 +114,11 @@ class BatchNorm(MemberNorm):
         members = rows.members if rows.owner is None else 1
         several = input.numel() > members * input.shape[1]
         return not isinstance(rows.owner, Tensor) and several and self.momentum is not None
+
+    def _in_pieces(self, input: Tensor, rows: Rows) -> Tensor:
+        owners: Sequence[Any] = range(rows.members) if rows.owner is None else [rows.owner]
+        blocks = input.split(len(input) // len(owners))  # slices would each have a gradient of the whole input
+        return torch.cat([self._piece(block, owner) for block, owner in zip(blocks, owners, strict=True)])
 
     def _piece(self, x: Tensor, member: int) -> Tensor:
         """One member's rows in training, by torch's own norm."""
