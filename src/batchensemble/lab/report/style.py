@@ -11,6 +11,7 @@ GREY, BLUE, ORANGE, GREEN, PURPLE, RED, SKY, OLIVE = (
     "#7d8590", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#9a8700"
 )  # fmt: skip
 """After Okabe and Ito: apart for every kind of colour vision."""
+BROWN, LILAC = "#a0622d", "#8f7ee7"  # two more, for figures with nine methods
 
 WIDTH = 6.4  # inches; letters of ten points stay legible at half of it
 DPI = 160
@@ -34,6 +35,8 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("vanilla",), GREY),
     (("uniform",), GREY),
     (("batchensemble", "dropout"), PURPLE),
+    (("batchensemble", "repeated", "norm"), BROWN),
+    (("batchensemble", "norm"), LILAC),
     (("batchensemble", "repeated"), RED),
     (("batchensemble", "mean"), OLIVE),
     (("batchensemble", "large"), SKY),
@@ -45,7 +48,8 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 _FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
 _MARKERS = {GREY: "o", BLUE: "D", ORANGE: "s", GREEN: "^", PURPLE: "v", RED: "P", SKY: "X", OLIVE: "p"}
-_FURTHER_MARKERS = ("<", ">", "h", "*", "d")
+_MARKERS |= {BROWN: "<", LILAC: ">"}
+_FURTHER_MARKERS = ("h", "*", "d")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2, 1, 1, 1, 1, 1, 2)), (0, (12, 4)))
 
 RC: dict[str, Any] = {

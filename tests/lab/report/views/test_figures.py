@@ -9,6 +9,7 @@ import pytest
 from canvases import canvas_of
 from fake_records import evidence, place
 
+from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.records import Published
 from batchensemble.lab.report import Evidence, NotMeasured, Place, Quantity
 from batchensemble.lab.report.style import BLUE, GREY, INK, colours, markers
@@ -86,6 +87,14 @@ def test_ink_turns_light_on_dark_pages(lifelong_evidence) -> None:
     assert "prefers-color-scheme: dark" in svg
     assert f'[style*="fill: {INK}"]' in svg
     assert f'style="fill: {INK}"' in svg  # and there is ink that the rule applies to
+
+
+@pytest.mark.parametrize("experiment", ["cifar-accuracy", "cifar-corruption", "cifar-unseen", "cifar-partial"])
+def test_methods_of_an_experiment_have_colours_of_their_own_with_and_without_the_others(experiment: str) -> None:
+    methods = [row.labels["method"] for row in EXPERIMENTS[experiment].scales["paper"].rows]
+    found = colours(methods)
+    assert len(set(found.values())) == len(found)
+    assert all(colours([method]) == {method: colour} for method, colour in found.items())
 
 
 def test_methods_keep_their_colours_and_variants_get_others() -> None:
