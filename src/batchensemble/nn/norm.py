@@ -97,7 +97,10 @@ class BatchNorm(MemberNorm):
     def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         if isinstance(rows.owner, int):
             weight, bias = (self._of(rows.owner, name) for name in ("weight", "bias"))
-            return F.batch_norm(input, mean[rows.owner], var[rows.owner], weight, bias, eps=self.eps)
+            mean, var = mean[rows.owner], var[rows.owner]
+            if torch.is_grad_enabled():  # the backward pass reads them, and training may have moved on by then
+                mean, var = mean.clone(), var.clone()
+            return F.batch_norm(input, mean, var, weight, bias, eps=self.eps)
         members = compiled_members(input, training=False)
         if members is not None:
             return normalised(*before_scale(input, members), mean, var, self.weight, self.bias, self.eps)
@@ -124,8 +127,13 @@ class BatchNorm(MemberNorm):
         """One member's rows in training, by torch's own norm."""
         mean = var = None
         if self._tracks():
-            mean, var = (self._of(member, name) for name in ("running_mean", "running_var"))  # views, which it updates
-            self.num_batches_tracked[member] += 1  # type: ignore[index]
+            assert self.running_mean is not None  # for the type checker
+            assert self.running_var is not None
+            # Views, which it updates. It also keeps them for a backward pass that does not read them: as `data`, they
+            # may change before that.
+            mean, var = self.running_mean[member].data, self.running_var[member].data
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked[member] += 1
         weight, bias = (self._of(member, name) for name in ("weight", "bias"))
         return F.batch_norm(x, mean, var, weight, bias, True, self.momentum or 0.0, self.eps)
 
@@ -155,12 +163,13 @@ class BatchNorm(MemberNorm):
             return
         assert self.running_mean is not None  # for the type checker, here and below
         assert self.running_var is not None
-        assert self.num_batches_tracked is not None
         seen = count > 1  # a single value has no variance to remember
-        self.num_batches_tracked += seen
-        batches = self.num_batches_tracked.clamp(min=1).to(self.running_mean.dtype)
-        momentum = 1 / batches if self.momentum is None else torch.full_like(batches, self.momentum)
-        step = (seen * momentum).unsqueeze(1)
+        momentum: Tensor | float = self.momentum or 0.0
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked += seen
+            if self.momentum is None:
+                momentum = 1 / self.num_batches_tracked.clamp(min=1).to(mean.dtype)
+        step = (seen.to(mean.dtype) * momentum).unsqueeze(1)
         unbiased = var * (count / (count - 1).clamp(min=1)).unsqueeze(1)
         # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
