@@ -97,9 +97,7 @@ class BatchNorm(MemberNorm):
     def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         if isinstance(rows.owner, int):
             weight, bias = (self._of(rows.owner, name) for name in ("weight", "bias"))
-            mean, var = mean[rows.owner], var[rows.owner]
-            if torch.is_grad_enabled():  # the backward pass reads them, and training may have moved on by then
-                mean, var = mean.clone(), var.clone()
+            mean, var = mean[rows.owner].clone(), var[rows.owner].clone()  # for backward: training may move on before
             return F.batch_norm(input, mean, var, weight, bias, eps=self.eps)
         members = compiled_members(input, training=False)
         if members is not None:
