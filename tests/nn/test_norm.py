@@ -175,6 +175,23 @@ def test_statistics_without_a_counter_are_kept_as_torch_keeps_them(momentum: flo
     close(layer.running_var, torch.stack([one.running_var for one in separate]))
 
 
+@pytest.mark.parametrize("owner", [None, 1], ids=["blocks", "one member"])
+def test_statistics_of_several_ensembles_are_updated_under_vmap(owner: Any) -> None:
+    layer = norm("2d", {})
+    separate: list[Any] = [copy.deepcopy(layer) for _ in range(2)]
+    inputs = torch.stack([batch("2d", seed) for seed in range(2)])
+    buffers = {name: torch.stack([buffer, buffer]) for name, buffer in layer.named_buffers()}
+
+    def pass_(buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        answer: Tensor = travel(Route(M, N, owner), torch.func.functional_call, layer, buffers, x)
+        return answer
+
+    y = torch.vmap(pass_)(buffers, inputs)
+    close(y, torch.stack([travel(Route(M, N, owner), *pair) for pair in zip(separate, inputs, strict=True)]))
+    for name, buffer in buffers.items():
+        close(buffer, torch.stack([getattr(one, name) for one in separate]))
+
+
 def test_dealt_blocks_in_an_ensemble_update_each_member_by_its_own_rows() -> None:
     net = nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)).double()
     model = randomise(be.convert(net, members=M, norm="member")).train()

@@ -119,19 +119,23 @@ class BatchNorm(MemberNorm):
     def _in_pieces(self, input: Tensor, rows: Rows) -> Tensor:
         owners: Sequence[Any] = range(rows.members) if rows.owner is None else [rows.owner]
         blocks = input.split(len(input) // len(owners))  # slices would each have a gradient of the whole input
-        return torch.cat([self._piece(block, owner) for block, owner in zip(blocks, owners, strict=True)])
+        if not self._tracks():
+            return torch.cat([self._piece(x, owner, None, None) for x, owner in zip(blocks, owners, strict=True)])
+        assert self.running_mean is not None  # for the type checker, here and below
+        assert self.running_var is not None
+        # Copies: torch's norm keeps what it updates for the backward pass, where nobody may have written into it since,
+        # and under vmap it would update a copy of its own of a view.
+        means, variances = ([stats[i].clone() for i in owners] for stats in (self.running_mean, self.running_var))
+        pieces = [self._piece(*each) for each in zip(blocks, owners, means, variances, strict=True)]
+        whose = slice(None) if rows.owner is None else slice(owners[0], owners[0] + 1)
+        self.running_mean[whose] = torch.stack(means)
+        self.running_var[whose] = torch.stack(variances)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked[whose] += 1
+        return torch.cat(pieces)
 
-    def _piece(self, x: Tensor, member: int) -> Tensor:
-        """One member's rows in training, by torch's own norm."""
-        mean = var = None
-        if self._tracks():
-            assert self.running_mean is not None  # for the type checker
-            assert self.running_var is not None
-            # Views, which it updates. It also keeps them for a backward pass that does not read them: as `data`, they
-            # may change before that.
-            mean, var = self.running_mean[member].data, self.running_var[member].data
-            if self.num_batches_tracked is not None:
-                self.num_batches_tracked[member] += 1
+    def _piece(self, x: Tensor, member: int, mean: Tensor | None, var: Tensor | None) -> Tensor:
+        """One member's rows in training, by torch's own norm, which updates mean and variance."""
         weight, bias = (self._of(member, name) for name in ("weight", "bias"))
         return F.batch_norm(x, mean, var, weight, bias, True, self.momentum or 0.0, self.eps)
 
