@@ -41,6 +41,22 @@ def expected(model: be.Ensemble, x: torch.Tensor) -> list[torch.Tensor]:
 OPTIONS = [{}, {"norm": "member", "rank": 2}, {"fan_out": "head"}, {"combine": "mean"}, {"combine": "sigmoid"}]
 
 
+@pytest.mark.filterwarnings("ignore")  # torch's own, of sizes that become constants and of jit itself
+@pytest.mark.parametrize("asked", [{}, {"member": 1}], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_trace_passes_torchs_own_check(options, asked) -> None:
+    class Asked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = ensemble(**options)
+
+        def forward(self, x):
+            return self.model(x, **asked)
+
+    model, x = Asked().eval(), torch.randn(4, 3, 5, 5)
+    torch.testing.assert_close(torch.jit.trace(model, x)(x), model(x))
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_program_answers_batches_of_any_size(options) -> None:
     model = ensemble(**options)

@@ -113,9 +113,7 @@ def test_answers_can_be_trained_through() -> None:
 @pytest.mark.parametrize("rule", ["softmax", "sigmoid"])
 def test_answers_can_be_trained_through_where_a_class_is_masked(rule) -> None:
     outputs = logits(5, 3)
-    masked = outputs.clone()
-    masked[..., 0] = -torch.inf
-    masked.requires_grad_()
+    masked = outputs.index_fill(-1, torch.tensor([0]), -torch.inf).requires_grad_()
     answer = combine_outputs(masked, rule)
     assert answer[..., 0].eq(-torch.inf).all()
     assert torch.equal(answer, combine_outputs(masked.detach(), rule))
@@ -124,6 +122,8 @@ def test_answers_can_be_trained_through_where_a_class_is_masked(rule) -> None:
     (expected,) = torch.autograd.grad(combine_outputs(alone, rule).square().sum(), alone)
     torch.testing.assert_close(gradient[..., 1:], expected)
     assert gradient[..., 0].eq(0).all()
+    mapped = torch.vmap(lambda x: combine_outputs(x, rule)[..., 1:].square().sum())  # does not say what has gradients
+    torch.testing.assert_close(torch.func.grad(lambda x: mapped(x[None]).sum())(masked.detach()), gradient)
     assert combine_outputs(torch.full_like(masked, torch.nan).requires_grad_(), rule).isnan().all()
 
 

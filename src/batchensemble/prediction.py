@@ -268,7 +268,8 @@ def _at_least_float32(outputs: Tensor) -> Tensor:
 
 def _logsumexp(logs: Tensor) -> Tensor:
     """Over the members; a class that all of them rule out (a mask) has no gradient, where torch's is NaN."""
-    if not logs.requires_grad:
+    # The mode and not the tensor, which under vmap does not tell; jit.trace traces twice, without gradients at last.
+    if not torch.is_grad_enabled() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return logs.logsumexp(0)
     possible = (logs != -math.inf).any(0)
     return torch.where(possible, torch.where(possible, logs, 0).logsumexp(0), -math.inf)

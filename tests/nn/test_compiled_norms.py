@@ -200,9 +200,20 @@ def test_no_gradient_reaches_s_of_a_convolution_without_gradients() -> None:
     assert gradients["net.norm.weight"] is not None
 
 
+@both_norms
 @pytest.mark.parametrize("kept", ["track_running_stats", "num_batches_tracked"])
-def test_statistics_that_are_not_kept_any_more(kept: str) -> None:
-    model = be.convert(Between(CHANGES["nothing"]), MEMBERS, combine="mean").double().train()
+def test_statistics_that_are_not_kept_any_more(kept: str, norm: str) -> None:
+    model = be.convert(Between(CHANGES["nothing"]), MEMBERS, combine="mean", norm=norm).double().train()
     setattr(model.net.norm, kept, False if kept == "track_running_stats" else None)
     other = copy.deepcopy(model)
     assert_same(trained(model, model), trained(other, compiled(other)))
+
+
+@both_norms
+@pytest.mark.parametrize("positions", [(), (2,)], ids=str)
+def test_what_a_norm_gives_may_be_written_into(positions: tuple[int, ...], norm: str) -> None:
+    net = nn.Sequential(nn.BatchNorm1d(4), nn.ReLU(inplace=True), nn.Flatten(), nn.LazyLinear(3))
+    x = torch.randn(2 * MEMBERS, 4, *positions)
+    net(x)
+    model = be.convert(net, MEMBERS, norm=norm).train()
+    assert_same(model(x), compiled(model)(x))

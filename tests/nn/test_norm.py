@@ -149,6 +149,49 @@ def test_gradients_are_those_of_separate_norms(owner: Any) -> None:
         close(shift[i], shifts)
 
 
+@every_owner
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_of_a_pass_do_not_change_by_statistics_that_later_passes_leave(training: bool, owner: Any) -> None:
+    layer = norm("2d", {}).train(training)
+    alone, x = copy.deepcopy(layer), batch("2d", 1).requires_grad_()
+    y, expected = (travel(Route(M, N, owner), each, x) for each in (layer, alone))
+    layer.train()
+    for later in OWNERS.values():
+        travel(Route(M, N, later), layer, batch("2d", 2))
+    close(*(torch.autograd.grad(answer.cos().sum(), x)[0] for answer in (y, expected)))
+
+
+@every_owner
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_statistics_without_a_counter_are_kept_as_torch_keeps_them(momentum: float | None, owner: Any) -> None:
+    layer: Any = norm("2d", {"momentum": momentum})
+    layer.num_batches_tracked = None
+    separate: Any = [layer.plain(i) for i in range(M)]
+    x, ids = batch("2d", 1), ids_of(owner)
+    travel(Route(M, N, owner), layer, x)
+    for i in ids.unique().tolist():
+        separate[i](x[ids == i])
+    close(layer.running_mean, torch.stack([one.running_mean for one in separate]))
+    close(layer.running_var, torch.stack([one.running_var for one in separate]))
+
+
+@pytest.mark.parametrize("owner", [None, 1], ids=["blocks", "one member"])
+def test_statistics_of_several_ensembles_are_updated_under_vmap(owner: Any) -> None:
+    layer = norm("2d", {})
+    separate: list[Any] = [copy.deepcopy(layer) for _ in range(2)]
+    inputs = torch.stack([batch("2d", seed) for seed in range(2)])
+    buffers = {name: torch.stack([buffer, buffer]) for name, buffer in layer.named_buffers()}
+
+    def pass_(buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        answer: Tensor = travel(Route(M, N, owner), torch.func.functional_call, layer, buffers, x)
+        return answer
+
+    y = torch.vmap(pass_)(buffers, inputs)
+    close(y, torch.stack([travel(Route(M, N, owner), *pair) for pair in zip(separate, inputs, strict=True)]))
+    for name, buffer in buffers.items():
+        close(buffer, torch.stack([getattr(one, name) for one in separate]))
+
+
 def test_dealt_blocks_in_an_ensemble_update_each_member_by_its_own_rows() -> None:
     net = nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)).double()
     model = randomise(be.convert(net, members=M, norm="member")).train()

@@ -105,6 +105,7 @@ def normalised(
     shift = -mean * scale if bias is None else bias - mean * scale
     if scale.ndim == 2:
         y = rows.affine(x.to(wide), _settled(s * scale), _settled(shift), at=1)
+        y = y if x.ndim > 2 else y.clone()  # rows put together again: a view, which no ReLU could write into
     else:
         along = (1, -1, *[1] * (x.ndim - 2))
         y = rows.affine(x.to(wide), s, at=1) * _settled(scale).view(along) + _settled(shift).view(along)

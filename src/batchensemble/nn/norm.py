@@ -97,7 +97,8 @@ class BatchNorm(MemberNorm):
     def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         if isinstance(rows.owner, int):
             weight, bias = (self._of(rows.owner, name) for name in ("weight", "bias"))
-            return F.batch_norm(input, mean[rows.owner], var[rows.owner], weight, bias, eps=self.eps)
+            mean, var = mean[rows.owner].clone(), var[rows.owner].clone()  # for backward: training may move on before
+            return F.batch_norm(input, mean, var, weight, bias, eps=self.eps)
         members = compiled_members(input, training=False)
         if members is not None:
             return normalised(*before_scale(input, members), mean, var, self.weight, self.bias, self.eps)
@@ -118,14 +119,23 @@ class BatchNorm(MemberNorm):
     def _in_pieces(self, input: Tensor, rows: Rows) -> Tensor:
         owners: Sequence[Any] = range(rows.members) if rows.owner is None else [rows.owner]
         blocks = input.split(len(input) // len(owners))  # slices would each have a gradient of the whole input
-        return torch.cat([self._piece(block, owner) for block, owner in zip(blocks, owners, strict=True)])
+        if not self._tracks():
+            return torch.cat([self._piece(x, owner, None, None) for x, owner in zip(blocks, owners, strict=True)])
+        assert self.running_mean is not None  # for the type checker, here and below
+        assert self.running_var is not None
+        # Copies: torch's norm keeps what it updates for the backward pass, where nobody may have written into it since,
+        # and under vmap it would update a copy of its own of a view.
+        means, variances = ([stats[i].clone() for i in owners] for stats in (self.running_mean, self.running_var))
+        pieces = [self._piece(*each) for each in zip(blocks, owners, means, variances, strict=True)]
+        whose = slice(None) if rows.owner is None else slice(owners[0], owners[0] + 1)
+        self.running_mean[whose] = torch.stack(means)
+        self.running_var[whose] = torch.stack(variances)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked[whose] += 1
+        return torch.cat(pieces)
 
-    def _piece(self, x: Tensor, member: int) -> Tensor:
-        """One member's rows in training, by torch's own norm."""
-        mean = var = None
-        if self._tracks():
-            mean, var = (self._of(member, name) for name in ("running_mean", "running_var"))  # views, which it updates
-            self.num_batches_tracked[member] += 1  # type: ignore[index]
+    def _piece(self, x: Tensor, member: int, mean: Tensor | None, var: Tensor | None) -> Tensor:
+        """One member's rows in training, by torch's own norm, which updates mean and variance."""
         weight, bias = (self._of(member, name) for name in ("weight", "bias"))
         return F.batch_norm(x, mean, var, weight, bias, True, self.momentum or 0.0, self.eps)
 
@@ -155,12 +165,13 @@ class BatchNorm(MemberNorm):
             return
         assert self.running_mean is not None  # for the type checker, here and below
         assert self.running_var is not None
-        assert self.num_batches_tracked is not None
         seen = count > 1  # a single value has no variance to remember
-        self.num_batches_tracked += seen
-        batches = self.num_batches_tracked.clamp(min=1).to(self.running_mean.dtype)
-        momentum = 1 / batches if self.momentum is None else torch.full_like(batches, self.momentum)
-        step = (seen * momentum).unsqueeze(1)
+        momentum: Tensor | float = self.momentum or 0.0
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked += seen
+            if self.momentum is None:
+                momentum = 1 / self.num_batches_tracked.clamp(min=1).to(mean.dtype)
+        step = (seen.to(mean.dtype) * momentum).unsqueeze(1)
         unbiased = var * (count / (count - 1).clamp(min=1)).unsqueeze(1)
         # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
