@@ -53,8 +53,8 @@ def cifar_short() -> str:
 
 
 def cifar_accuracy() -> str:
-    """The same networks' accuracy alone, a column for each set of images."""
-    return body(_measured("cifar-accuracy", "short"), comparison("accuracy", columns="data"), facts=True)
+    """The same networks' accuracy and calibration, a column for each set of images."""
+    return body(_measured("cifar-accuracy", "short"), comparison("accuracy", "ece", columns="data"), facts=True)
 
 
 def cifar_short_shifted() -> str:
