@@ -106,6 +106,9 @@ def _train_a_shard(rank: int, rendezvous: str, results: Any) -> None:
     x, y = rows(12)[rank * 6 : rank * 6 + 6], torch.arange(6) % 3
     (F.cross_entropy(model(x), y) + be.mean_loss(F.cross_entropy, model.members(x), y)).backward()
     found = {name: p.grad.full_tensor().numpy() for name, p in model.named_parameters()}
+    for save in (model.save, partial(model.save_member, 0)):
+        with pytest.raises(ValueError, match="is sharded over several processes: gather the state_dict"):
+            save(f"{rendezvous}.safetensors")
     results.put((rank, (found, model.predict(x).outputs.numpy())))
     torch.distributed.destroy_process_group()
 
