@@ -20,13 +20,15 @@ LIBRARY: dict[str, set[str]] = {
     "prediction": set(),
     "disk": set(),
     "seeds": set(),
+    "extras": set(),
     "files": {"nn", "disk"},
     "compiling": {"nn"},
     "ensemble": {"nn", "prediction", "files", "compiling"},
 }
 BESIDE_THE_ENSEMBLE = {"ensemble", "metrics", *LIBRARY["ensemble"]}
-LIBRARY |= dict.fromkeys(("optim", "diagnose", "generate"), BESIDE_THE_ENSEMBLE)
-LIBRARY["export"] = {"disk", *BESIDE_THE_ENSEMBLE}
+LIBRARY |= dict.fromkeys(("optim", "diagnose"), BESIDE_THE_ENSEMBLE)
+LIBRARY["generate"] = {"extras", *BESIDE_THE_ENSEMBLE}
+LIBRARY["export"] = {"extras", "disk", *BESIDE_THE_ENSEMBLE}
 LIBRARY |= {room: set(LIBRARY) for room in ("lifelong", "bandits")}
 PLAIN_LAB = {"lab.data", "lab.models", "lab.records"}
 LAB: dict[str, set[str]] = {

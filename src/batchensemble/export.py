@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
 from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.extras import require
 from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
@@ -89,8 +89,7 @@ def export_onnx(
         FileNotFoundError: there is no folder to write into.
         OSError: the disk is full or cannot be written to.
     """
-    if find_spec("onnxscript") is None:
-        raise ModuleNotFoundError("export_onnx needs onnxscript: pip install 'batchensemble[onnx]'")
+    require("export_onnx", "onnx", "onnxscript")
     path = Path(path)
     check_folder(path)
     names = list(input_names or model.edge.names[: len(inputs)])

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.extras import require
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.member import reborn
@@ -68,10 +69,8 @@ def _owner(model: Ensemble, member: int | Tensor | None, args: Any, kwargs: Any)
 
 def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
     """The network as one whose steps ask the ensemble."""
-    try:
-        from transformers import GenerationMixin
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("generate needs Transformers: pip install 'batchensemble[text]'") from error
+    require("generate", "text", "transformers")
+    from transformers import GenerationMixin
 
     if not isinstance(model.net, GenerationMixin):
         raise TypeError(f"{type(model.net).__name__} does not generate: expected one of Transformers' networks that do")

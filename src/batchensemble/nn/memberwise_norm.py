@@ -34,7 +34,7 @@ def compiled_members(x: Tensor, training: bool) -> int | None:
 def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
     """`z, s` with `x = z o s_i`: those of the layer before, where x comes from one, else ones."""
     z, s = taken_apart(x)
-    return z, x.new_ones(members, x.shape[1], dtype=_wide(x.dtype)) if s is None else s
+    return z, x.new_ones(members, x.shape[1], dtype=wide_type(x.dtype)) if s is None else s
 
 
 class MemberwiseNorm(torch.autograd.Function):
@@ -51,7 +51,7 @@ class MemberwiseNorm(torch.autograd.Function):
         x: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, shared: bool
     ) -> tuple[Tensor, ...]:
         """`y`, shaped as x, mean and variance of `x o s_i`, and each member's own of x."""
-        blocks = Rows(len(s), None).split(x.to(_wide(x.dtype)))
+        blocks = Rows(len(s), None).split(x.to(wide_type(x.dtype)))
         own_var, own_mean = torch.var_mean(blocks, (1, *range(3, blocks.ndim)), correction=0)  # (members, channels)
         mean, var = own_mean * s, own_var * s.square()
         if shared:
@@ -100,9 +100,8 @@ def normalised(
 
     Each of the four may be `(channels)`, all members', or `(members, channels)`.
     """
-    wide, rows = _wide(x.dtype), Rows(len(s), None)
-    scale = _times(torch.rsqrt(var.to(wide) + eps), weight)
-    shift = -mean * scale if bias is None else bias - mean * scale
+    wide, rows = wide_type(x.dtype), Rows(len(s), None)
+    scale, shift = scale_and_shift(mean, var.to(wide), weight, bias, eps)
     if scale.ndim == 2:
         y = rows.affine(x.to(wide), _settled(s * scale), _settled(shift), at=1)
         y = y if x.ndim > 2 else y.clone()  # rows put together again: a view, which no ReLU could write into
@@ -111,6 +110,14 @@ def normalised(
         y = rows.affine(x.to(wide), s, at=1) * _settled(scale).view(along) + _settled(shift).view(along)
     # a Function that returns what `to` leaves alone has no gradients in a graph of torch 2.11
     return y if y.dtype == x.dtype else y.to(x.dtype)
+
+
+def scale_and_shift(
+    mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor]:
+    """What a norm multiplies by and adds."""
+    scale = _times(torch.rsqrt(var + eps), weight)
+    return scale, -mean * scale if bias is None else bias - mean * scale
 
 
 def _pooled(means: Tensor, variances: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,5 +137,6 @@ def _times(values: Tensor, factor: Tensor | None) -> Tensor:
     return values if factor is None else values * factor
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
+def wide_type(dtype: torch.dtype) -> torch.dtype:
+    """In which a norm computes, as torch's kernels do inside: float32 at least."""
     return torch.promote_types(dtype, torch.float32)

@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 from batchensemble.nn.init import check_count
 from batchensemble.nn.member import MemberModule
-from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
+from batchensemble.nn.memberwise_norm import (
+    MemberwiseNorm,
+    before_scale,
+    compiled_members,
+    normalised,
+    scale_and_shift,
+    wide_type,
+)
 from batchensemble.nn.route import rows_of
 from batchensemble.nn.rows import Rows
 
@@ -145,16 +152,13 @@ class BatchNorm(MemberNorm):
         return tensor[member] if tensor is not None and name in self.stacked else tensor
 
     def _by_ids(self, input: Tensor, rows: Rows) -> Tensor:
-        mean, var, count = _moments(_wide(input), rows)
+        mean, var, count = _moments(input.to(wide_type(input.dtype)), rows)
         self._track(mean, var, count)
         return self._affine(input, rows, mean, var)
 
     def _affine(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
-        scale = torch.rsqrt(var + self.eps)
-        scale = scale if self.weight is None else scale * self.weight
-        shift = -mean * scale
-        shift = shift if self.bias is None else shift + self.bias
-        return rows.affine(_wide(input), scale, shift, at=1).to(input.dtype)
+        scale, shift = scale_and_shift(mean, var, self.weight, self.bias, self.eps)
+        return rows.affine(input.to(wide_type(input.dtype)), scale, shift, at=1).to(input.dtype)
 
     def _tracks(self) -> bool:
         return self.training and self.track_running_stats and self.running_mean is not None
@@ -176,11 +180,6 @@ class BatchNorm(MemberNorm):
         # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
         self.running_var += step * torch.where(seen.unsqueeze(1), unbiased - self.running_var, 0)
-
-
-def _wide(x: Tensor) -> Tensor:
-    """As torch's kernels compute inside."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _moments(x: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:

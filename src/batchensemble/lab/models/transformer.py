@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import nn
 
+from batchensemble.extras import require
+
 if TYPE_CHECKING:
     from transformers import MarianMTModel
 
@@ -70,10 +72,8 @@ def transformer(
         >>> net(input_ids=words, decoder_input_ids=words).logits.shape
         torch.Size([1, 4, 100])
     """
-    try:
-        from transformers import MarianConfig, MarianMTModel
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("transformer needs Transformers: pip install 'batchensemble[text]'") from error
+    require("transformer", "text", "transformers")
+    from transformers import MarianConfig, MarianMTModel
 
     if size not in SIZES:
         raise ValueError(f"size must be one of {', '.join(SIZES)}; got {size!r}")

@@ -6,6 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from batchensemble.extras import require
+
 from .agent import Agent
 from .algorithm import Setting
 
@@ -44,10 +46,8 @@ class GaussianProcessAgent(Agent):
     """`GaussianProcess` under way."""
 
     def __init__(self, setting: Setting, method: GaussianProcess) -> None:
-        try:
-            from .multitask_process import MultitaskProcess
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError("MultitaskGP needs GPyTorch: pip install 'batchensemble[bandits]'") from error
+        require("MultitaskGP", "bandits", "gpytorch")
+        from .multitask_process import MultitaskProcess
 
         super().__init__(setting, method.every, method.first_pulls)
         self._method = method

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 import batchensemble as be
 from batchensemble.disk import written_whole
 from batchensemble.ensemble import evaluating
+from batchensemble.extras import require
 from batchensemble.lab.data.text import PAD, Vocabulary
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
@@ -25,8 +25,7 @@ def check_installed() -> None:
     Raises:
         ModuleNotFoundError: a package of the extra `text` is not here.
     """
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise ModuleNotFoundError(f"translation needs {', '.join(missing)}: pip install 'batchensemble[text]'")
+    require("translation", "text", *NEEDED)
 
 
 class TooLong(ValueError):
