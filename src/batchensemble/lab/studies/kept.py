@@ -47,7 +47,7 @@ def joined(run: Run, networks: Sequence[Record]) -> Record:
             if all(name in part for part in parts)
         },
         "train_loss": sum(part["train_loss"] for part in parts) / len(parts),
-        "log": [line for part in parts for line in part["log"]],
+        "log": [line for part in parts for line in part.get("log", ())],
     }
     where = "; ".join(dict.fromkeys(network.provenance.hardware for network in networks))
     return Record(run, metrics, Provenance.now(where), arrays_of(prediction, labels))
