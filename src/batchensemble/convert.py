@@ -13,7 +13,7 @@ from batchensemble import files
 from batchensemble.axis import Edge, with_member
 from batchensemble.ensemble import Ensemble, Settings
 from batchensemble.nn.convert import convert_
-from batchensemble.nn.init import Init
+from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
@@ -75,6 +75,7 @@ def convert(
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
     Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # refuses before anything is changed
+    rank = check_count("rank", rank)
     settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
         _copied(net) if copy else net,
