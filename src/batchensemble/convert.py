@@ -114,6 +114,13 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
         net: the plain network: its class and sizes count, not its weights.
         combine: by default what the file says; needed where the ensemble was saved with a callable, which no file
             can hold.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "model.safetensors")
+        >>> convert(nn.Linear(4, 3), members=2).save(path)
+        >>> len(load(path, nn.Linear(4, 3)))
+        2
     """
     if any(tensor.is_meta for tensor in [*net.parameters(), *net.buffers()]):
         raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")

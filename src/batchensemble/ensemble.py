@@ -150,7 +150,13 @@ class Ensemble(nn.Module):
         return self._travel(self._route(rows, owner), args, kwargs)
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
-        """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable."""
+        """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> be.convert(nn.Linear(4, 3), members=2).members(torch.randn(5, 4)).shape
+            torch.Size([2, 5, 3])
+        """
         return self._side_by_side(self.edge.carriers(args, kwargs), args, kwargs)
 
     def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Any:
@@ -178,6 +184,12 @@ class Ensemble(nn.Module):
             batch_size: rows per pass; all at once by default. Inputs are cut on axis `batch_dim`; what seems to hold
                 rows on another (a recurrent state, a mask per head) is refused.
             **kwargs: the network's keyword inputs.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> prediction = be.convert(nn.Linear(4, 3), members=2).predict(torch.randn(5, 4), batch_size=2)
+            >>> prediction.probs.shape, prediction.mutual_information.shape
+            (torch.Size([5, 3]), torch.Size([5]))
         """
         rows, _ = self.edge.rows(args, kwargs)
         size = max(1, rows) if batch_size is None else check_count("batch_size", batch_size)
@@ -260,25 +272,19 @@ class Ensemble(nn.Module):
 
     def _why(self, error: Exception, kwargs: Any) -> str:
         """What the network's error means, where an ensemble knows more than the network."""
-        reason = why_it_fails(self.net, error, self.conversion.converted)
-        if reason or self.settings.fan_out is None:
-            return reason
-        return f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}" + self._about_labels(kwargs)
-
-    @staticmethod
-    def _about_labels(kwargs: Any) -> str:
-        route = current()
-        if route is None or route.copies == 1 or kwargs.get("labels") is None:
-            return ""
-        return (
-            ". In evaluation `labels` come once for every member, for a loss behind the cut: where the network reads "
-            "them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
-        )
+        reason, cut = why_it_fails(self.net, error, self.conversion.converted), self.settings.fan_out
+        return reason if reason or cut is None else fans.why_it_cannot_be_cut(cut, error, kwargs)
 
     # ---- members come and go -------------------------------------------------------------------------------------
 
     def extract(self, member: int) -> nn.Module:
-        """Member i as a plain network: the original class and keys, `W o s_i r_i^T` folded in."""
+        """Member i as a plain network: the original class and keys, `W o s_i r_i^T` folded in.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> be.convert(nn.Linear(4, 3), members=2).extract(1)
+            Linear(in_features=4, out_features=3, bias=True)
+        """
         return self._restored(checked_member(member, len(self)))
 
     def extract_mean(self) -> nn.Module:
@@ -298,6 +304,11 @@ class Ensemble(nn.Module):
             count: how many.
             like: copy this member; by default r and s start as in `convert`, biases and norms at the members' mean.
             generator: where random fast weights come from.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> len(be.convert(nn.Linear(4, 3), members=2).add_members(3).keep_members([0, 4]))
+            2
         """
         count = check_count("count", count)
         like = None if like is None else checked_member(like, len(self))

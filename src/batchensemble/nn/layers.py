@@ -233,6 +233,10 @@ class ConvTranspose2d(TransposedConvolution, nn.ConvTranspose2d):
     """`torch.nn.ConvTranspose2d` for members: `(members * n, in, height, ...)` to `(members * n, out, height', ...)`.
 
     r, s and bias as in `Conv2d`.
+
+    Examples:
+        >>> ConvTranspose2d(3, 8, 2, stride=2, members=4)(torch.ones(8, 3, 5, 5)).shape
+        torch.Size([8, 8, 10, 10])
     """
 
     operation = staticmethod(F.conv_transpose2d)

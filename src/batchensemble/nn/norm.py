@@ -61,6 +61,10 @@ class GroupNorm(MemberNorm, nn.GroupNorm):
     """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`.
 
     `(members * n, channels, ...)`, the same out.
+
+    Examples:
+        >>> GroupNorm(2, 4, members=2)(torch.randn(6, 4, 3)).shape
+        torch.Size([6, 4, 3])
     """
 
     stacked = ("weight", "bias")
