@@ -134,9 +134,9 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
 
 
 def check_features(layer: nn.Module, x: Tensor, features: int, at: int) -> None:
-    """Refuse another number of features: a single one would broadcast against r, s and statistics unseen."""
+    """Refuse another number of features, by torch's own kind of error: one would broadcast against r, s, statistics."""
     if x.shape[at] != features:
-        raise ValueError(
+        raise RuntimeError(
             f"{title(layer)} expects {features} features on axis {at % x.ndim}, got an input of shape {tuple(x.shape)}"
         )
 
