@@ -32,6 +32,13 @@ def test_predict_and_calls_run_compiled_and_answer_the_same(model: be.Ensemble) 
     assert counter.frame_count == 2
 
 
+def test_every_ensemble_has_recompilations_of_its_own(model: be.Ensemble) -> None:
+    for width in range(2, 2 + torch._dynamo.config.recompile_limit + 1):
+        other = be.convert(nn.Linear(4, width), members=2).eval()
+        other.compile(backend="eager", fullgraph=True)  # which makes it an error to run out of them
+        assert other(torch.ones(3, 4)).shape == other.predict(torch.ones(3, 4)).probs.shape == (3, width)
+
+
 def test_parts_of_a_compiled_prediction_are_kept(model: be.Ensemble) -> None:
     """A CUDA graph writes its next answer where the last one lies."""
     x, buffers = torch.randn(4, 6, dtype=torch.float64), {}

@@ -247,6 +247,8 @@ def test_what_has_no_classes_is_refused(combine: str | None) -> None:
 
 
 def test_bad_loaders_are_refused() -> None:
+    with pytest.raises(ValueError, match="no row whose label counts"):
+        be.diagnose(ensemble(), [(x, torch.full_like(y, -100)) for x, y in data()])
     with pytest.raises(ValueError, match="no batch"):
         be.diagnose(ensemble(), [])
     for batch in (rows(), (rows(),), {"x": rows()}):

@@ -29,8 +29,9 @@ def test_rows_are_dealt_evenly_and_in_order(n: int) -> None:
 
 def test_few_rows_warn_once_for_each_model() -> None:
     model = ensemble().train()
-    with pytest.warns(UserWarning, match="2 rows for 3 members"):
+    with pytest.warns(UserWarning, match="2 rows for 3 members") as warned:
         model(rows(2))
+    assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model(rows(1))
@@ -181,9 +182,31 @@ def test_predict_restores_every_module() -> None:
     assert model.training
 
 
-@pytest.mark.parametrize("batch_size", [0, -1])
-def test_batch_size_must_be_positive(batch_size: int) -> None:
-    with pytest.raises(ValueError, match="batch_size must be positive"):
+class Stateful(nn.Module):
+    """Rows on axis 1 of a state, or twice on axis 0 of a mask, where no part of a batch is cut out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.attention = nn.GRU(4, 4, batch_first=True), nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: Tensor, state: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        y, _ = self.gru(x, state)
+        return self.attention(y, y, y, attn_mask=mask)[0]
+
+
+@pytest.mark.parametrize("name", ["state", "mask"])
+@pytest.mark.parametrize("batch_size", [2, 4])  # with copies for all members 2 rows are as many as the batch has
+def test_what_no_part_can_be_cut_out_of_is_refused(name: str, batch_size: int) -> None:
+    model, x = ensemble(Stateful(), combine="mean"), torch.randn(2 * M, 5, 4)
+    given = {"state": torch.randn(1, 2 * M, 4), "mask": torch.randn(4 * M, 5, 5)}[name]
+    close(model.predict(x, **{name: given}, batch_size=2 * M).outputs, model.members(x, **{name: given}).detach())
+    with pytest.raises(ValueError, match=f"and {name} of shape"):
+        model.predict(x, **{name: given}, batch_size=batch_size)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5, True])
+def test_batch_size_must_be_positive(batch_size: Any) -> None:
+    with pytest.raises(ValueError, match="batch_size must be a positive integer"):
         ensemble().predict(rows(), batch_size=batch_size)
 
 

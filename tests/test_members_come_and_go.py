@@ -2,11 +2,12 @@
 
 import copy
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from ensembles import M, N, convnet, ensemble, images, randomise, rows
+from ensembles import M, N, convnet, ensemble, images, mlp, randomise, rows
 from torch import Tensor, nn
 from torch.nn.utils import parametrize, prune
 from torch.nn.utils.parametrizations import spectral_norm
@@ -71,8 +72,9 @@ def test_what_is_not_there_is_an_error() -> None:
         for bad in (M, -1):
             with pytest.raises(IndexError, match=rf"\[0, {M}\), got {bad}"):
                 call(bad)
-    with pytest.raises(ValueError, match="count must be positive, got 0"):
-        model.add_members(0)
+    for count in (0, 1.5, True, "2"):
+        with pytest.raises(ValueError, match=f"count must be a positive integer, got {count!r}"):
+            model.add_members(count)
     with pytest.raises(ValueError, match="at least one member"):
         model.keep_members([])
     assert len(model) == M
@@ -88,6 +90,14 @@ def test_members_are_named_by_integers_of_any_kind(kept: Any) -> None:
     model.add_members(1, like=kept[0]).keep_members([*kept, M])
     assert all(torch.equal(model(rows(), member=i), before[j]) for i, j in enumerate([2, 0, 2]))
     assert torch.equal(model.keep_members(kept)(rows(), member=0), before[2])
+
+
+def test_counts_are_integers_of_any_kind(tmp_path: Path) -> None:
+    one, two = torch.tensor([1, 2]).numpy()
+    model = be.convert(mlp(), members=two, rank=two).add_members(one).add_members(torch.tensor(1))
+    assert len(model) == 4
+    model.save(tmp_path / "ensemble")
+    assert len(be.load(tmp_path / "ensemble", mlp())) == 4
 
 
 @pytest.mark.parametrize("mask", [[True, False, True], torch.tensor([True, False, True])], ids=["list", "torch"])

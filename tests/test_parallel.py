@@ -101,14 +101,18 @@ def _train_a_shard(rank: int, rendezvous: str, results: Any) -> None:
     torch.distributed.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=2)
     model: Any = ensemble(mlp()).train()
     fully_shard(model)
+    with pytest.raises(RuntimeError, match=r"register_fsdp_forward_method\(model, 'members'\)"):
+        model.predict(rows())
     for name in ("members", "predict"):
         register_fsdp_forward_method(model, name)
     x, y = rows(12)[rank * 6 : rank * 6 + 6], torch.arange(6) % 3
     (F.cross_entropy(model(x), y) + be.mean_loss(F.cross_entropy, model.members(x), y)).backward()
     found = {name: p.grad.full_tensor().numpy() for name, p in model.named_parameters()}
-    for save in (model.save, partial(model.save_member, 0)):
+    path = f"{rendezvous}.safetensors"
+    changes = (partial(model.add_members, 1, like=0), partial(model.keep_members, [1]), partial(model.extract, 0))
+    for call in (partial(model.save, path), partial(model.save_member, 0, path), *changes):
         with pytest.raises(ValueError, match="is sharded over several processes: gather the state_dict"):
-            save(f"{rendezvous}.safetensors")
+            call()
     results.put((rank, (found, model.predict(x).outputs.numpy())))
     torch.distributed.destroy_process_group()
 

@@ -74,6 +74,12 @@ def test_mean_and_a_rule_of_your_own(shape) -> None:
     assert torch.equal(combine_outputs(outputs, highest), outputs.amax(0))
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_integers_are_not_rounded(rule) -> None:
+    outputs = logits(C).long()
+    torch.testing.assert_close(combine_outputs(outputs, rule), combine_outputs(outputs.float(), rule))
+
+
 def test_extreme_logits_stay_finite() -> None:
     outputs = torch.tensor([[[0.0, 1000.0]], [[0.0, 1000.0]]])
     assert combine_outputs(outputs, "softmax").tolist() == [[-1000.0, 0.0]]

@@ -69,6 +69,27 @@ def test_what_is_no_number_in_the_plain_network_may_be_none_in_members() -> None
     assert be.verify(ensemble(Masked(nn.Linear(4, 3))), rows()) < 1e-5
 
 
+@pytest.mark.parametrize("fault", [-torch.inf, torch.nan])
+def test_one_infinity_is_not_another(fault: float) -> None:
+    class Masked(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x).masked_fill(x[:, :3] > 0, fault if len(x) > N else torch.inf)
+
+    with pytest.raises(be.VerificationError, match="member 0 differs"):
+        be.verify(ensemble(Masked(nn.Linear(4, 3))), rows())
+
+
+def test_answers_without_a_number_verify_nothing() -> None:
+    with pytest.raises(ValueError, match="no finite number"):
+        be.verify(ensemble(), rows() * torch.nan)
+
+
+@pytest.mark.parametrize("layers", [2, 6])  # as many as there are rows
+def test_states_of_rows_with_ids_are_compared_on_their_own_axis(layers: int) -> None:
+    net = nn.GRU(4, 4, layers, batch_first=True)
+    assert be.verify(ensemble(net, combine="mean").double(), torch.randn(6, 5, 4).double()) < 1e-12
+
+
 def test_it_finds_weights_that_are_read_behind_the_layer() -> None:
     class Behind(nn.Module):
         def __init__(self) -> None:

@@ -128,11 +128,23 @@ class Edge:
         """
         rows, _ = self.rows(args, kwargs)
         return tuple(
-            tensor.ndim > self.axis and tensor.shape[self.axis] == rows
-            for name, value in [*self._named(args), *kwargs.items()]
-            if name not in self.shared
-            for tensor in tensors(value)
+            tensor.ndim > self.axis and tensor.shape[self.axis] == rows for _, tensor in self._unshared(args, kwargs)
         )
+
+    def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Refuse to take a batch in parts where a tensor seems to have its rows elsewhere, and would stay whole.
+
+        A part with the copies of all members may be as long as the batch, and would then fit without an error.
+        """
+        rows, _ = self.rows(args, kwargs)
+        for carries, (name, tensor) in zip(carriers, self._unshared(args, kwargs), strict=True):
+            shape = tuple(tensor.shape)
+            if not carries and len(shape) == 3 and (shape[1] == rows or (shape[0] and shape[0] % rows == 0)):
+                raise ValueError(
+                    f"batch_size cuts axis {self.axis} only, and {name or 'an argument'} of shape {shape} seems to "
+                    f"hold the {rows} rows elsewhere, as a recurrent state or a mask per head does: call predict "
+                    "without batch_size on batches of your own. If it holds no rows, name it in shared_inputs."
+                )
 
     def map_rows(
         self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
@@ -203,6 +215,12 @@ class Edge:
             return found[0]
         several = tensor.ndim > self.axis and rows > 0 and tensor.shape[self.axis] % rows == 0
         return self.axis if several and tensor.shape[self.axis] else None
+
+    def _unshared(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+        """Every tensor that may carry rows, with the name of its argument."""
+        for name, value in [*self._named(args), *kwargs.items()]:
+            if name not in self.shared:
+                yield from ((name, tensor) for tensor in tensors(value))
 
     def _named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         for position, value in enumerate(args):

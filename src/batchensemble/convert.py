@@ -13,7 +13,7 @@ from batchensemble import files
 from batchensemble.axis import Edge, with_member
 from batchensemble.ensemble import Ensemble, Settings
 from batchensemble.nn.convert import convert_
-from batchensemble.nn.init import Init
+from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
@@ -75,6 +75,7 @@ def convert(
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
     Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # refuses before anything is changed
+    rank = check_count("rank", rank)
     settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
         _copied(net) if copy else net,
@@ -113,6 +114,13 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
         net: the plain network: its class and sizes count, not its weights.
         combine: by default what the file says; needed where the ensemble was saved with a callable, which no file
             can hold.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "model.safetensors")
+        >>> convert(nn.Linear(4, 3), members=2).save(path)
+        >>> len(load(path, nn.Linear(4, 3)))
+        2
     """
     if any(tensor.is_meta for tensor in [*net.parameters(), *net.buffers()]):
         raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")

@@ -12,7 +12,7 @@ from torch import Tensor
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
 from batchensemble.ensemble import Ensemble, evaluating
-from batchensemble.nn.convert import member_modules
+from batchensemble.nn.changed import member_modules
 from batchensemble.prediction import Prediction
 
 # Independent networks disagree on as many rows as they get wrong, within a factor of two; members that differ on a
@@ -193,6 +193,8 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         wanted.append(aligned[aligned != IGNORED])
     if not found:
         raise ValueError("the loader gave no batch to diagnose")
+    if not any(map(len, wanted)):
+        raise ValueError(f"the loader gave no row whose label counts: there are none, or all are {IGNORED}")
     return torch.cat(found, 1), torch.cat(wanted)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, Self
 
 import torch
@@ -17,9 +17,10 @@ from batchensemble import files
 from batchensemble.axis import Carriers, Edge, Field, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
-from batchensemble.nn.convert import Conversion, member_modules, refuse_computed, restore_
+from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
+from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.ids import checked_member, checked_owner
-from batchensemble.nn.init import Init
+from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import Pick
 from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
@@ -84,6 +85,7 @@ class Ensemble(nn.Module):
             return type(self).forward(self, *args, **kwargs)
 
         forward.__doc__ = type(self).forward.__doc__
+        forward.__code__ = forward.__code__.replace()  # its own, by which torch counts an ensemble's recompilations
         me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         whole = with_member(signature)
         forward.__signature__ = whole.replace(parameters=[me, *whole.parameters.values()])  # type: ignore[attr-defined]
@@ -148,7 +150,13 @@ class Ensemble(nn.Module):
         return self._travel(self._route(rows, owner), args, kwargs)
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
-        """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable."""
+        """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> be.convert(nn.Linear(4, 3), members=2).members(torch.randn(5, 4)).shape
+            torch.Size([2, 5, 3])
+        """
         return self._side_by_side(self.edge.carriers(args, kwargs), args, kwargs)
 
     def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Any:
@@ -173,14 +181,21 @@ class Ensemble(nn.Module):
 
         Args:
             *args: the network's inputs.
-            batch_size: rows per pass; all at once by default.
+            batch_size: rows per pass; all at once by default. Inputs are cut on axis `batch_dim`; what seems to hold
+                rows on another (a recurrent state, a mask per head) is refused.
             **kwargs: the network's keyword inputs.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> prediction = be.convert(nn.Linear(4, 3), members=2).predict(torch.randn(5, 4), batch_size=2)
+            >>> prediction.probs.shape, prediction.mutual_information.shape
+            (torch.Size([5, 3]), torch.Size([5]))
         """
         rows, _ = self.edge.rows(args, kwargs)
-        size = max(1, rows) if batch_size is None else batch_size
-        if size < 1:
-            raise ValueError(f"batch_size must be positive, got {batch_size}")
+        size = max(1, rows) if batch_size is None else check_count("batch_size", batch_size)
         carriers, starts = self.edge.carriers(args, kwargs), range(0, max(1, rows), size)
+        if size < rows:
+            self.edge.check_parts(carriers, args, kwargs)
         with evaluating(self), torch.no_grad():
             outputs = [self._piece(carriers, start, min(size, rows - start), args, kwargs) for start in starts]
         return Prediction(torch.cat(outputs, 1), self.settings.combine, self.class_axis(outputs[0].ndim - 1))
@@ -191,7 +206,8 @@ class Ensemble(nn.Module):
         `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
         """
         super().compile(*args, **compile_arguments(**kwargs))  # anew below: torch takes some options out of them
-        whole = type(self)._side_by_side.__get__(self)
+        method = type(self)._side_by_side
+        whole = MethodType(FunctionType(method.__code__.replace(), method.__globals__), self)  # as in `_sign`
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
 
     def _piece(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
@@ -228,7 +244,7 @@ class Ensemble(nn.Module):
             warnings.warn(
                 f"a batch of {rows} rows for {members} members: some of them never train; use larger batches, "
                 "or be.mean_loss over model.members(x)",
-                stacklevel=4,
+                stacklevel=6,  # the caller of model(x)
             )
         if rows % members == 0:
             return None
@@ -241,34 +257,34 @@ class Ensemble(nn.Module):
         return travel(route, self._through, args, kwargs)
 
     def _through(self, args: Sequence[Any], kwargs: Any) -> Any:
-        if self.settings.fan_out is None:
-            return self.net(*args, **kwargs)
         try:
             output = self.net(*args, **kwargs)
         except (RuntimeError, ValueError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
+            if isinstance(error, torch.OutOfMemoryError) or torch.compiler.is_compiling():  # a graph explains nothing
                 raise
-            reason = f"the network cannot be cut at fan_out={self.settings.fan_out!r}: {error}"
-            raise RuntimeError(reason + self._about_labels(kwargs)) from error
+            if reason := self._why(error, kwargs):
+                raise RuntimeError(reason) from error
+            raise
         route = current()
         if route is not None and route.fan_out is not None:
-            raise RuntimeError(f"the network never called fan_out={self.settings.fan_out!r}")
+            raise RuntimeError(f"the network never called fan_out={route.fan_out!r}")
         return output
 
-    @staticmethod
-    def _about_labels(kwargs: Any) -> str:
-        route = current()
-        if route is None or route.copies == 1 or kwargs.get("labels") is None:
-            return ""
-        return (
-            ". In evaluation `labels` come once for every member, for a loss behind the cut: where the network reads "
-            "them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
-        )
+    def _why(self, error: Exception, kwargs: Any) -> str:
+        """What the network's error means, where an ensemble knows more than the network."""
+        reason, cut = why_it_fails(self.net, error, self.conversion.converted), self.settings.fan_out
+        return reason if reason or cut is None else fans.why_it_cannot_be_cut(cut, error, kwargs)
 
     # ---- members come and go -------------------------------------------------------------------------------------
 
     def extract(self, member: int) -> nn.Module:
-        """Member i as a plain network: the original class and keys, `W o s_i r_i^T` folded in."""
+        """Member i as a plain network: the original class and keys, `W o s_i r_i^T` folded in.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> be.convert(nn.Linear(4, 3), members=2).extract(1)
+            Linear(in_features=4, out_features=3, bias=True)
+        """
         return self._restored(checked_member(member, len(self)))
 
     def extract_mean(self) -> nn.Module:
@@ -276,7 +292,7 @@ class Ensemble(nn.Module):
         return self._restored(None)
 
     def _restored(self, pick: Pick) -> nn.Module:
-        refuse_computed(self.net)
+        refuse_changed(self.net)
         net = copy.deepcopy(self.net)
         fans.remove_(net)
         return restore_(net, pick)
@@ -288,11 +304,15 @@ class Ensemble(nn.Module):
             count: how many.
             like: copy this member; by default r and s start as in `convert`, biases and norms at the members' mean.
             generator: where random fast weights come from.
+
+        Examples:
+            >>> import batchensemble as be
+            >>> len(be.convert(nn.Linear(4, 3), members=2).add_members(3).keep_members([0, 4]))
+            2
         """
-        if count < 1:
-            raise ValueError(f"count must be positive, got {count}")
+        count = check_count("count", count)
         like = None if like is None else checked_member(like, len(self))
-        refuse_computed(self.net)
+        refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
         self._count += count
@@ -303,7 +323,7 @@ class Ensemble(nn.Module):
         indices = [checked_member(index, len(self)) for index in indices]
         if not indices:
             raise ValueError("an ensemble needs at least one member to keep")
-        refuse_computed(self.net)
+        refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
         self._count = len(indices)
@@ -316,7 +336,7 @@ class Ensemble(nn.Module):
         settings = asdict(self.settings)
         if callable(self.settings.combine):
             settings["combine"] = {"callable": getattr(self.settings.combine, "__name__", "a rule")}
-        header = {"members": len(self), "settings": settings, "converted": list(self.conversion.converted)}
+        header = {"members": len(self), "settings": settings, "converted": list(converted_layers(self.net))}
         files.write(path, "ensemble", files.distinct_state(self.net), header)
 
     def save_member(self, member: int, path: str | Path) -> None:

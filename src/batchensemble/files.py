@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, written_whole
+from batchensemble.nn.changed import refuse_sharded
 from batchensemble.nn.member import MemberModule
 
 FORMAT = 1
@@ -35,7 +36,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
     path = Path(path)
     check_folder(path)
     for name, tensor in tensors.items():
-        _refuse_sharded(name, tensor)
+        refuse_sharded(name, tensor)
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
         if tensor.dtype == torch.complex128:
@@ -46,14 +47,6 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
         mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read
         save_file(_apart(tensors), beside, metadata)
         beside.chmod(mode)
-
-
-def _refuse_sharded(name: str, tensor: Tensor) -> None:
-    if hasattr(tensor, "full_tensor"):  # torch's DTensor, whose package takes long to import
-        raise ValueError(
-            f"{name} is sharded over several processes: gather the state_dict "
-            "(torch.distributed.checkpoint.state_dict) and load it into an ensemble that is not"
-        )
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -140,7 +133,7 @@ def fingerprints(net: nn.Module) -> dict[str, str]:
         if shared:
             digest = hashlib.sha256()
             for key, tensor in shared.items():
-                _refuse_sharded(f"{name}.{key}", tensor)
+                refuse_sharded(f"{name}.{key}", tensor)
                 digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
                 digest.update(raw_bytes(tensor))
             found[name] = digest.hexdigest()[:16]

@@ -44,7 +44,7 @@ def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> T
     | `"vote"` | logits over `class_dim` | log of the share of votes; minus infinity for none |
     | a callable | anything | `combine(outputs)` |
 
-    Half-precision outputs are combined in float32; the answer has their type again.
+    Half-precision outputs are combined in float32, and the answer has their type again; that of integers is float32.
 
     Args:
         outputs: `(members, N, ...)`.
@@ -74,7 +74,7 @@ def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> T
         answer = _logsumexp(wide.log_softmax(_class_axis(outputs, class_dim))) - math.log(len(outputs))
     else:
         answer = (_votes(wide, _class_axis(outputs, class_dim)) / len(outputs)).log()
-    return answer.to(outputs.dtype)
+    return answer.to(outputs.dtype) if outputs.is_floating_point() else answer
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,12 +1,12 @@
 """What an ensemble is made of, and what it costs in parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from batchensemble.ensemble import Ensemble
-from batchensemble.nn.convert import member_modules
+from batchensemble.nn.changed import converted_layers, member_modules
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,15 @@ def summary(model: Ensemble) -> Summary:
                 extra += tensor.numel()
             elif name in parameters:
                 extra += tensor.numel() - tensor[0].numel()
-    return Summary(
-        len(model), model.conversion.converted, model.conversion.left, total, total - extra, _preserved(model)
-    )
+    converted = converted_layers(model.net)
+    return Summary(len(model), converted, _left(model, converted), total, total - extra, _preserved(model))
+
+
+def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:
+    """Why the other layers are plain, those among them that the user has put in the place of converted ones."""
+    there = {name for name, _ in model.net.named_modules(remove_duplicate=False)} - {*converted}
+    reasons = {**dict.fromkeys(model.conversion.converted, "replaced after convert"), **model.conversion.left}
+    return {name: reason for name, reason in reasons.items() if name in there}
 
 
 def _preserved(model: Ensemble) -> bool:

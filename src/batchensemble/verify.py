@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 from batchensemble.axis import tensors
 from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.nn import fast_path
+from batchensemble.nn.changed import converted_layers
 from batchensemble.nn.member import MemberModule
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
@@ -39,7 +40,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     Raises:
         VerificationError: a member differs from its plain network.
-        ValueError: the inputs have no rows.
+        ValueError: the inputs have no rows, or the answers no finite number.
 
     Examples:
         >>> import batchensemble as be
@@ -72,6 +73,8 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
     # A leaf without rows (the network's own loss) is common to all members, and nobody's answer.
     pairs = [(found, expected) for found, expected in pairs if found.ndim > expected.ndim]
     expected = [expected for _, expected in pairs]
+    if not any(bool(tensor.isfinite().any()) for tensor in expected):
+        raise ValueError(f"member {member} answers with no finite number: there is nothing to compare")
     worst = max(_difference(_member_of(a, b, member), b) for a, b in pairs)
     if not worst <= _tolerance(expected):
         layer = _first_difference(model, plain, member, *inputs)
@@ -86,24 +89,27 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
 
 def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
     """Rows that choose their members must get those members' answers."""
-    edge = model.edge
-    rows, device = edge.rows(args, kwargs)
+    rows, device = model.edge.rows(args, kwargs)
     ids = torch.arange(rows, device=device) % len(model)
     answer = model(*args, member=ids, **kwargs)
     for mixed, every in zip(tensors(answer), tensors(outputs), strict=True):
-        axis = edge.axis if mixed.ndim > edge.axis and mixed.shape[edge.axis] == rows else None
-        if axis is None or every.ndim != mixed.ndim + 1:
-            continue
-        expected = every.movedim(axis + 1, 1)[ids, torch.arange(rows, device=device)].movedim(0, axis)
-        if not _difference(mixed, expected) <= _tolerance([expected]):
+        # Several axes where a state has as many layers as there are rows: one of them holds the rows.
+        axes = [axis for axis, size in enumerate(mixed.shape) if size == rows and every.ndim == mixed.ndim + 1]
+        chosen = [_of_ids(every, ids, axis) for axis in axes]
+        if axes and not any(_difference(mixed, expected) <= _tolerance([expected]) for expected in chosen):
             raise VerificationError("rows with member ids of their own are not answered by the layers of those members")
+
+
+def _of_ids(every: Tensor, ids: Tensor, axis: int) -> Tensor:
+    """Of all members' answers, `(members, ...)` with the rows on `axis` of each, every row's own."""
+    return every.movedim(axis + 1, 1)[ids, torch.arange(len(ids), device=ids.device)].movedim(0, axis)
 
 
 def _unreached(model: Ensemble, args: Any, kwargs: Any) -> list[str]:
     """Converted layers of whose members' own tensors none was read in a pass."""
     with torch.compiler.set_stance("force_eager"), _Reading() as reading:
         model.members(*args, **kwargs)
-    own = {name: _own_tensors(model.net.get_submodule(name)) for name in model.conversion.converted}
+    own = {name: _own_tensors(model.net.get_submodule(name)) for name in converted_layers(model.net)}
     return [name for name, tensors in own.items() if tensors and not tensors & reading.seen]
 
 
@@ -178,11 +184,12 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     if not expected.is_floating_point():
         return float(not torch.equal(found, expected))
     found, expected = found.double(), expected.double()
-    if not torch.equal(found.isfinite(), expected.isfinite()):
-        return float("inf")
     finite = expected.isfinite()
-    size = max(1.0, float(expected[finite].abs().amax())) if bool(finite.any()) else 1.0
-    return float((found - expected)[finite].abs().amax()) / size if bool(finite.any()) else 0.0
+    if not torch.equal(found.isfinite(), finite) or not found[~finite].allclose(expected[~finite], equal_nan=True):
+        return float("inf")
+    if not bool(finite.any()):
+        return 0.0
+    return float((found - expected)[finite].abs().amax()) / max(1.0, float(expected[finite].abs().amax()))
 
 
 def _tolerance(expected: list[Tensor]) -> float:

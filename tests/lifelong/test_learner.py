@@ -129,6 +129,8 @@ def test_a_batch_may_mix_tasks_with_different_numbers_of_classes() -> None:
         assert mixed.probs[row, classes:].eq(0).all()
     assert mixed.entropy.isfinite().all()
     pieces = learner.predict(x, tasks, batch_size=2)
+    with pytest.raises(ValueError, match="batch_size must be a positive integer, got 0"):
+        learner.predict(x, tasks, batch_size=0)
     torch.testing.assert_close(pieces.probs, mixed.probs)
 
 

@@ -92,6 +92,19 @@ def test_a_mask_that_fits_neither_rows_nor_copies_is_refused() -> None:
         layer(*(torch.cat([t] * M) for t in (q, k, v)), attn_mask=torch.zeros(5, L, S, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("shape", [(1, S), (L, 1), (N * H * M, 1, S), (N * M, 1)], ids=str)
+def test_a_mask_is_not_stretched(shape: tuple[int, ...], batch_first: bool) -> None:
+    layer, axis = attention({}, batch_first), 0 if batch_first else 1
+    given = [torch.cat([t] * M, axis) for t in inputs({}, batch_first)]
+    name = "key_padding_mask" if shape == (N * M, 1) else "attn_mask"
+    mask = {name: torch.zeros(shape, dtype=torch.float64)}
+    with pytest.raises((RuntimeError, AssertionError)):
+        layer.plain(0)(*given, **mask)
+    with pytest.raises(ValueError, match=f"{name} has shape"):
+        layer(*given, **mask)
+
+
 def test_what_torch_refuses_is_refused() -> None:
     layer, (q, k, v) = attention({}), inputs({})
     with pytest.raises(ValueError, match="give attn_mask too"):

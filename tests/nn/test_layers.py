@@ -204,6 +204,21 @@ def test_one_row_without_a_batch_axis_is_refused(layer: nn.Module, x: Tensor) ->
         layer(x)
 
 
+@pytest.mark.parametrize("training", [True, False])
+@every_layer
+def test_one_feature_is_not_taken_for_all(case: Case, training: bool) -> None:
+    """Where torch refuses a shape that r, s or statistics would broadcast against."""
+    plain, layer, inputs = case.plain().train(training), case.layer().train(training), case.batch(2 * M)
+    for axis in {*range(inputs[0].ndim)} - {case.axis}:
+        narrow = tuple(x.narrow(axis, 0, 1) for x in inputs)
+        try:
+            case.run(plain, narrow)
+        except (RuntimeError, ValueError, AssertionError):
+            for owner in (None, 1, torch.arange(2 * M) % M):
+                with pytest.raises((ValueError, RuntimeError)):
+                    case.routed(layer, narrow, owner)
+
+
 @every_layer
 def test_the_signature_is_torchs(case: Case) -> None:
     ours, theirs = (list(inspect.signature(m.forward).parameters) for m in (case.layer(), case.plain()))

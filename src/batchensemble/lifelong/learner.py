@@ -23,7 +23,7 @@ from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
-from batchensemble.nn.init import Init
+from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
 from batchensemble.prediction import Prediction
@@ -260,7 +260,7 @@ class Learner(nn.Module):
             batch_size: rows per pass; all at once by default.
         """
         places = self._places(task, len(x), x.device)
-        size = batch_size or max(1, len(x))
+        size = max(1, len(x)) if batch_size is None else check_count("batch_size", batch_size)
         ids = places.split(size) if isinstance(places, Tensor) else [places] * len(x.split(size))
         parts = [self.network(rows, place) for rows, place in zip(x.split(size), ids, strict=True)]
         width = max(part.shape[1] for part in parts)

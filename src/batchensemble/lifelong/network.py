@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import TaskHead
-from batchensemble.nn.convert import member_modules
+from batchensemble.nn.changed import member_modules
 from batchensemble.nn.member import MemberModule
 
 

@@ -17,7 +17,7 @@ from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, members_of, twin
 from batchensemble.lifelong.training import read_checkpoint
-from batchensemble.nn.convert import member_modules
+from batchensemble.nn.changed import member_modules
 
 LONGEST = 128  # bytes of a task's name: it becomes part of a file's
 

@@ -100,12 +100,14 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
 
     def _mask(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
         """Both masks as one that is added to the scores, `(rows or 1, heads or 1, length, keys)`."""
-        rows = query.shape[0 if self.batch_first else 1]
+        rows, at = query.shape[0 if self.batch_first else 1], 1 if self.batch_first else 0
         mask: Tensor | None = None
         if attn_mask is not None:
+            _check_mask("attn_mask", attn_mask, query.shape[at], key.shape[at])
             mask = _additive(attn_mask, query.dtype)
             mask = mask[None, None] if mask.ndim == 2 else self._per_head(mask, rows)
         if padding is not None:
+            _check_mask("key_padding_mask", padding, key.shape[at])
             padding = self._for_every_copy("key_padding_mask", _additive(padding, query.dtype), rows)[:, None, None]
             mask = padding if mask is None else mask + padding
         return mask
@@ -146,6 +148,12 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
 def _weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
     scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
     return (scores if mask is None else scores + mask).softmax(-1)
+
+
+def _check_mask(name: str, mask: Tensor, *sizes: int) -> None:
+    """Refuse what torch refuses: an axis of size one would broadcast unseen."""
+    if tuple(mask.shape[-len(sizes) :]) != sizes:
+        raise ValueError(f"{name} has shape {tuple(mask.shape)}, and its last axes should be {sizes}")
 
 
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:

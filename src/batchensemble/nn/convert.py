@@ -11,7 +11,6 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
 from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
-from batchensemble.nn.route import title
 from batchensemble.nn.selection import Rule, Selection
 from batchensemble.nn.swap import swap_
 
@@ -187,21 +186,3 @@ def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> Non
     config = getattr(net, "config", None)
     if len(set(weights)) < len(weights) and getattr(config, "tie_word_embeddings", False):
         config.tie_word_embeddings = False  # type: ignore[union-attr]
-
-
-def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
-    """The leaves that hold members' own tensors, by name."""
-    return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
-
-
-def refuse_computed(net: nn.Module) -> None:
-    """Members neither come nor go where a layer's tensors are made of others: all layers change, or none."""
-    for _, module in member_modules(net):
-        held = {**module._parameters, **module._buffers}
-        for own in ("weight", *module.stacked):
-            if own not in held and getattr(module, own, None) is not None:
-                raise RuntimeError(
-                    f"{title(module)} was pruned or parametrised after convert: its {own!r} is computed from "
-                    "other tensors. Make it a parameter again first, with "
-                    "torch.nn.utils.prune.remove or torch.nn.utils.parametrize.remove_parametrizations."
-                )

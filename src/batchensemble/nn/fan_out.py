@@ -4,7 +4,7 @@ The module's inputs are repeated as it is called. What the networks around it st
 mask) is repeated when they hand it to a later module.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -94,6 +94,17 @@ def remove_(net: nn.Module) -> None:
         for key in [key for key, hook in hooks.items() if isinstance(hook, FanOut | Later)]:
             del hooks[key]
             module._forward_pre_hooks_with_kwargs.pop(key, None)
+
+
+def why_it_cannot_be_cut(name: str, error: Exception, kwargs: Mapping[str, Any]) -> str:
+    """What to say of a network's error, given the fan-out at `name` and the keyword inputs."""
+    reason, route = f"the network cannot be cut at fan_out={name!r}: {error}", current()
+    if route is None or route.copies == 1 or kwargs.get("labels") is None:
+        return reason
+    return (
+        f"{reason}. In evaluation `labels` come once for every member, for a loss behind the cut: where the network "
+        "reads them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
+    )
 
 
 def _called_by_ancestors(net: nn.Module, name: str) -> Iterator[nn.Module]:

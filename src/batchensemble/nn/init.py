@@ -1,6 +1,8 @@
 """How fast weights start."""
 
+import operator
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -32,10 +34,19 @@ def parse_init(init: Init) -> tuple[str, float]:
 
 
 def check_count(name: str, value: int) -> int:
-    """A positive integer, or a `ValueError` that names it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    """A positive integer of any kind (NumPy's, torch's) as an `int`, or a `ValueError` that names it.
+
+    Examples:
+        >>> check_count("rank", torch.tensor(2))
+        2
+    """
+    count = 0
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            count = operator.index(value)
+    if count < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return value
+    return count
 
 
 @dataclass(frozen=True)
@@ -55,8 +66,8 @@ class Fast:
     generator: torch.Generator | None = None
 
     def __post_init__(self) -> None:
-        check_count("members", self.members)
-        check_count("rank", self.rank)
+        object.__setattr__(self, "members", check_count("members", self.members))  # frozen
+        object.__setattr__(self, "rank", check_count("rank", self.rank))
         parse_init(self.init)
 
     def behind_first(self) -> "Fast":

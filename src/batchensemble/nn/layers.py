@@ -17,7 +17,7 @@ from batchensemble.nn.equation import equation_5
 from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast
 from batchensemble.nn.member import FastModule, MemberModule, Pick
-from batchensemble.nn.route import rows_of
+from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
 
 
@@ -68,6 +68,7 @@ class RankOne(FastModule, MemberModule):
         if self.features_at == 1 and input.ndim != self.weight.ndim:
             raise ValueError(f"members need a batch: expected {self.weight.ndim} axes, got shape {tuple(input.shape)}")
         rows = rows_of(self, input, self.rows_at)
+        check_features(self, input, self.r.shape[-1], self.features_at)
         folded = ready(self)
         if folded is not None and rows.owner is None and rows.axis == 0:
             return folded(input)
@@ -232,6 +233,10 @@ class ConvTranspose2d(TransposedConvolution, nn.ConvTranspose2d):
     """`torch.nn.ConvTranspose2d` for members: `(members * n, in, height, ...)` to `(members * n, out, height', ...)`.
 
     r, s and bias as in `Conv2d`.
+
+    Examples:
+        >>> ConvTranspose2d(3, 8, 2, stride=2, members=4)(torch.ones(8, 3, 5, 5)).shape
+        torch.Size([8, 8, 10, 10])
     """
 
     operation = staticmethod(F.conv_transpose2d)

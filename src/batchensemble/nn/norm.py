@@ -17,7 +17,7 @@ from batchensemble.nn.memberwise_norm import (
     scale_and_shift,
     wide_type,
 )
-from batchensemble.nn.route import rows_of
+from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.rows import Rows
 
 
@@ -25,10 +25,10 @@ class MemberNorm(MemberModule):
     """A torch norm whose `stacked` tensors have a row per member."""
 
     def __init__(self, *args: Any, members: int, **kwargs: Any) -> None:
-        check_count("members", members)
+        count = check_count("members", members)
         super().__init__(*args, **kwargs)
         self.plain_type = type(self).__bases__[-1]
-        self.members = members
+        self.members = count
         self.stack_(*self.stacked)
 
     @classmethod
@@ -61,6 +61,10 @@ class GroupNorm(MemberNorm, nn.GroupNorm):
     """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`.
 
     `(members * n, channels, ...)`, the same out.
+
+    Examples:
+        >>> GroupNorm(2, 4, members=2)(torch.randn(6, 4, 3)).shape
+        torch.Size([6, 4, 3])
     """
 
     stacked = ("weight", "bias")
@@ -68,6 +72,7 @@ class GroupNorm(MemberNorm, nn.GroupNorm):
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)`, the same out."""
         rows = rows_of(self, input, axis=0)
+        check_features(self, input, self.num_channels, at=1)
         return rows.affine(F.group_norm(input, self.num_groups, eps=self.eps), self.weight, self.bias, at=1)
 
 
@@ -81,6 +86,7 @@ class BatchNorm(MemberNorm):
 
     stacked = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 
+    num_features: int
     eps: float
     momentum: float | None
     track_running_stats: bool
@@ -94,6 +100,7 @@ class BatchNorm(MemberNorm):
         """`(rows, channels, ...)`, the same out."""
         self._check_input_dim(input)  # type: ignore[operator]
         rows = rows_of(self, input, axis=0)
+        check_features(self, input, self.num_features, at=1)
         if not self.training and self.running_mean is not None and self.running_var is not None:
             return self._evaluated(input, rows, self.running_mean, self.running_var)
         members = compiled_members(input, training=True)

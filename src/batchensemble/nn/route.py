@@ -113,11 +113,11 @@ def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[
 def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
     """Whose the rows of `x` are, or an error where they cannot be told apart.
 
-    A bare layer deals equal blocks; a converted one goes by the route. `x` may hold k rows for every row of the
-    batch (windows, frames, beams), next to one another.
+    Inside an ensemble every layer goes by the route, also one that was put there after `convert`; a bare layer on its
+    own deals equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side.
     """
     route, members = current(), int(layer.members)  # type: ignore[arg-type]
-    if not layer.routed:
+    if route is None and not layer.routed:
         return _bare_rows(layer, x, members, axis or 0)
     route = _passable(layer, route, members)
     axis = route.axis if axis is None else axis
@@ -131,6 +131,14 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
             "(one for the whole network)."
         )
     return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
+
+
+def check_features(layer: nn.Module, x: Tensor, features: int, at: int) -> None:
+    """Refuse another number of features, by torch's own kind of error: one would broadcast against r, s, statistics."""
+    if x.shape[at] != features:
+        raise RuntimeError(
+            f"{title(layer)} expects {features} features on axis {at % x.ndim}, got an input of shape {tuple(x.shape)}"
+        )
 
 
 def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
@@ -157,8 +165,8 @@ def _passable(layer: nn.Module, route: Route | None, members: int) -> Route:
         )
     if route.members != members:
         raise RuntimeError(
-            f"{title(layer)} has {members} members inside an ensemble of {route.members}: "
-            "an ensemble inside another one cannot be routed."
+            f"{title(layer)} has {members} members inside an ensemble of {route.members}: a layer that is put into an "
+            "ensemble needs as many members, and an ensemble inside another one cannot be routed."
         )
     return route
 

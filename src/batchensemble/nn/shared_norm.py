@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.member import Converted, Pick
 from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
+from batchensemble.nn.route import check_features
 
 
 class SharedBatchNorm(Converted):
@@ -19,6 +20,7 @@ class SharedBatchNorm(Converted):
         if members is None or not (self.training or me.running_mean is not None):
             return super().forward(input)  # type: ignore[no-any-return]
         me._check_input_dim(input)
+        check_features(self, input, me.num_features, at=1)
         z, s = before_scale(input, members)
         if not self.training:
             return normalised(z, s, me.running_mean, me.running_var, me.weight, me.bias, me.eps)
