@@ -361,5 +361,5 @@ def test_costs_beyond_the_number_of_members_have_ticks():
     rows = [{"kind": "BatchEnsemble", "members": n, "relative_seconds": 3.0 * n} for n in (1, 2, 4, 8, 16)]
     figure = cost_by_size({})(evidence([place({"cost": rows}, {"network": "ResNet"})]))
     panel = canvas_of(figure).axes[0]
-    assert {1, 2, 4, 8, 16, 32} <= set(panel.get_yticks())
+    assert {"1", "16", "32"} <= {tick.get_text() for tick in panel.get_yticklabels()}
     assert panel.get_xticks().tolist() == [1, 2, 4, 8, 16]

@@ -8,7 +8,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-COLUMNS = 4  # of a legend at most
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"ncols": 4},
+    {"ncols": 3},
+    {"ncols": 2},
+    {"ncols": 2, "fontsize": 7.5},
+    {"ncols": 1},
+)
+"""Of a legend, the best one first: what is too wide is not taken."""
 
 
 def rows_of(count: int, across: int = 2) -> int:
@@ -28,14 +35,14 @@ def grid(canvas: "Canvas", count: int, across: int = 2, **options: Any) -> "list
 
 
 def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
-    """One legend above all panels, in as many columns as fit."""
+    """One legend above all panels, in the best shape that fits."""
     entries: dict[str, Artist] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    for columns in range(COLUMNS, 0, -1):
-        made = canvas.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=columns)
-        if columns == 1 or made.get_window_extent().width <= canvas.bbox.width:
+    for shape in SHAPES:
+        made = canvas.legend(list(entries.values()), list(entries), loc="outside upper left", **shape)
+        if shape == SHAPES[-1] or made.get_window_extent().width <= canvas.bbox.width:
             return
         made.remove()
 
