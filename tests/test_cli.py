@@ -120,6 +120,11 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "counting", "--data", "nowhere"), 2, "nowhere is not a folder"),
         (("run", "counting", "--seeds", "one"), 2, "expected numbers as 0,1,2"),
         (("run", "counting", "--seeds", "-1"), 2, "expected numbers as 0,1,2; got '-1'"),
+        (("run", "counting", "--seeds", "99999999999999999999"), 2, "a seed is at most 4294967295"),
+        (("run", "counting", "--results", "a-file"), 2, "a-file is not a folder"),
+        (("run", "counting", "--work", "a-file"), 2, "a-file is not a folder"),
+        (("list", "--results", "a-file"), 2, "a-file is not a folder"),
+        (("report", "--results", ".", "--out", "a-file"), 2, "a-file is not a folder"),
         (("run", "counting", "--devices", "0"), 2, "'--devices'"),
         (("run", "counting", "--scale", "huge"), 2, "huge"),
         (("run", "counting", "--scale", "paper"), 1, "counting has the scales smoke; got 'paper'"),
@@ -132,7 +137,8 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("bench", "--out", "."), 1, ". is a folder: --out names the file of the record"),
     ],
 )
-def test_what_is_wrong_is_said(run, arguments, code, message):
+def test_what_is_wrong_is_said(run, arguments, code, message, tmp_path):
+    (tmp_path / "a-file").touch()
     done = run(*arguments)
     assert done.exit_code == code
     assert message in " ".join(done.output.replace("│", " ").split())
@@ -158,6 +164,32 @@ def test_a_damaged_record_is_named(run, tmp_path):
     done = run("run", "counting")
     assert done.exit_code == 1
     assert file.name in done.output.replace("\n", "")
+
+
+@pytest.mark.parametrize("command", ["run", "report"])
+@pytest.mark.parametrize("wrong", ["nine", ["nine"], {"of": 9}])
+def test_a_record_whose_metric_has_another_type_is_named(run, tmp_path, command, wrong):
+    run("run", "counting")
+    file = Store(tmp_path / "results").path(Run("counting", {"to": 9}, "smoke"))
+    content = json.loads(file.read_text())
+    content["metrics"]["accuracy"] = wrong
+    file.write_text(json.dumps(content))
+    done = run(command, *(["counting"] if command == "run" else []))
+    assert done.exit_code == 1
+    assert f"{file.name}: accuracy must be a number" in done.output.replace("\n", " ")
+    assert "Traceback" not in done.output
+
+
+def test_what_cannot_be_written_is_not_drawn(run, monkeypatch):
+    run("run", "counting")
+    monkeypatch.setattr("batchensemble.lab.report.write.write_report", lambda *_, **__: pytest.fail("drawn"))
+    done = run("report", "--out", "/dev/null/report")
+    assert (done.exit_code, "error" in done.output) == (1, True)
+
+
+def test_a_log_file_gets_a_line_for_every_run_that_is_done(run):
+    assert "run 2 of 2: smoke/counting-" in run("run", "counting").output
+    assert "run 2 of 2" not in run("run", "counting").output
 
 
 def test_names_in_brackets_are_shown_as_they_are(run, tmp_path):

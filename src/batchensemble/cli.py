@@ -24,6 +24,7 @@ from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Run, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
 from batchensemble.lab.report.circumstances import SCALE_MEANING
+from batchensemble.lab.report.look import look
 from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.perform import perform
@@ -55,6 +56,7 @@ DEMO = (
 )
 FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
 ITEM = "the paper's item"
+MOST_SEED = 2**32 - 1  # generators take twice as many bits, and seeds of members and tasks are made of it
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
 ScaleOption = Annotated[
@@ -91,7 +93,7 @@ def main(version: VersionOption = False) -> None:
 @app.command("list")
 def list_(results: ResultsOption = Path("results")) -> None:
     """Show the experiments, and how many of their runs are recorded."""
-    store = Store(results)
+    store = Store(_folder(results, "--results"))
     table, headings = RichTable(box=None, pad_edge=False), ("id", ITEM, *SCALES)
     rows = [(e.id, e.item, *(_count(e, scale, store) for scale in SCALES)) for e in EXPERIMENTS.values()]
     for heading, texts in zip(headings, zip(headings, *rows, strict=True), strict=True):
@@ -129,7 +131,8 @@ def run(
     asked = _experiments(ids, scale)
     experiments = asked if until_perplexity is None else _until(asked, until_perplexity)
     chosen = _seeds(seeds)
-    context, store = Context(_existing(data), work, device, devices, shared=shared), Store(results)
+    context = Context(_existing(data), _folder(work, "--work"), device, devices, shared=shared)
+    store = Store(_folder(results, "--results"))
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
         _perform(_todo(experiments, scale, chosen, only or []), store, context, wait)
         for experiment in experiments:
@@ -147,6 +150,7 @@ def report(
     with _plain_errors():
         if not results.is_dir():
             raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
+        _folder(out, "--out").mkdir(parents=True, exist_ok=True)  # what cannot be written is not drawn
         records = list(Store(results).all())
         if not records:
             console.print(f"there are no records in {results}: the report says only what could be run", markup=False)
@@ -272,10 +276,12 @@ def _todo(
 
 
 def _perform(todo: Mapping[Run, Study], store: Store, context: Context, wait: bool) -> None:
-    """Does every run once, with a bar for all and bars for what is in hand."""
+    """Does every run once, with a bar for all and bars for what is in hand; a file gets a line per run instead."""
     with _progress(context) as progress:
         progress.start("runs", len(todo))
-        for run, study in todo.items():
+        for number, (run, study) in enumerate(todo.items(), start=1):
+            if not (console.is_terminal or store.has(run)):
+                console.print(f"run {number} of {len(todo)}: {run.name}", highlight=False, soft_wrap=True)
             perform(study, run, store, replace(context, progress=progress), wait=wait)
             progress.advance()
         progress.end()
@@ -299,7 +305,7 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
     tables = []
     for view in experiment.show:
         with suppress(NotMeasured):
-            shown = view(evidence)
+            shown = look(view, evidence)
             if isinstance(shown, Table):
                 tables.append(shown)
             elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":
@@ -338,10 +344,19 @@ def _existing(folder: Path | None) -> Path | None:
     return folder
 
 
+def _folder(path: Path, option: str) -> Path:
+    """A folder, or the place of one that will be made."""
+    if path.exists() and not path.is_dir():
+        raise typer.BadParameter(f"{path} is not a folder.", param_hint=option)
+    return path
+
+
 def _seeds(text: str) -> list[int] | None:
     parts = text.split(",") if text else []
     if not all(part.strip().isdecimal() for part in parts):
         raise typer.BadParameter(f"expected numbers as 0,1,2; got {text!r}.", param_hint="--seeds")
+    if large := [part for part in parts if int(part) > MOST_SEED]:
+        raise typer.BadParameter(f"a seed is at most {MOST_SEED}; got {large[0]}.", param_hint="--seeds")
     return [int(part) for part in parts] or None
 
 

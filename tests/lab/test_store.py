@@ -132,3 +132,13 @@ def test_two_processes_never_do_the_same_run(store):
     began = time.monotonic()
     assert store.obtain(RUN, record, wait=True).metrics == {"sum": 6}
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": "long"}, {"started": 5}, {"hardware": None}, {"versions": []}])
+def test_a_provenance_of_another_kind_is_no_record(store, wrong):
+    store.put(record())
+    content = json.loads(store.path(RUN).read_text())
+    content["provenance"] |= wrong
+    store.path(RUN).write_text(json.dumps(content))
+    with pytest.raises(CorruptRecord, match=f"{next(iter(wrong))} of the provenance"):
+        store.get(RUN)

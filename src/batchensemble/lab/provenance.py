@@ -15,6 +15,15 @@ from typing import Any, Self
 import torch
 
 _PACKAGES = ("batchensemble", "torch", "numpy", "lightning-fabric")
+_KINDS: dict[str, Any] = {
+    "hardware": str,
+    "versions": dict,
+    "commit": str | None,
+    "dirty": bool,
+    "started": str,
+    "seconds": int | float,
+}
+"""Of the fields of a provenance, in a file that anybody may have edited."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +52,17 @@ class Provenance:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
-        """What a record says, which may say more than this version knows."""
+        """What a record says, which may say more than this version knows.
+
+        Raises:
+            TypeError: something is of another kind than is written.
+        """
         known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in content.items() if name in known})
+        found = cls(**{name: value for name, value in content.items() if name in known})
+        for name, kind in _KINDS.items():
+            if not isinstance(getattr(found, name), kind):
+                raise TypeError(f"{name} of the provenance is {getattr(found, name)!s:.40}")
+        return found
 
     @classmethod
     def now(cls, hardware: str | None = None, *, since: float | None = None) -> Self:

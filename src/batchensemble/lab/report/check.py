@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-SURE = 2.0
-"""Standard errors around a number within which its true value may lie."""
+SURE = 0.95
+"""The chance with which a true value lies within the noise that is allowed for."""
 
 
 class Verdict(Enum):
@@ -28,6 +28,19 @@ class Verdict(Enum):
         return cls.HOLDS if holds else cls.FAILS
 
 
+def student(freedom: float) -> float:
+    """How many standard errors from a mean its true value lies at most, with the chance `SURE`.
+
+    Examples:
+        >>> [round(student(freedom), 2) for freedom in (2, 4, math.inf)]
+        [4.3, 2.78, 1.96]
+    """
+    from scipy.special import ndtri, stdtrit
+
+    share = (1 + SURE) / 2
+    return float(ndtri(share) if math.isinf(freedom) else stdtrit(freedom, share))
+
+
 @dataclass(frozen=True)
 class Span:
     """The numbers between which a claim holds, both included.
@@ -44,12 +57,14 @@ class Span:
     def __contains__(self, number: float) -> bool:
         return self.low <= number <= self.high
 
-    def verdict(self, number: float, error: float | None) -> Verdict:
+    def verdict(self, number: float, error: float | None, freedom: float = math.inf) -> Verdict:
         """The verdict on a number and its standard error, which is `None` where there is one seed.
 
-        A number decides where the claim holds, or fails, for all that its noise allows: `SURE` errors to either side.
+        A number decides where the claim holds, or fails, for all that its noise allows: as many errors to either side
+        as Student's t takes at `SURE` with these degrees of freedom, 2 with many seeds and 4.3 with two on each side.
         """
-        least, most = number - SURE * (error or 0.0), number + SURE * (error or 0.0)
+        reach = student(freedom) * error if error else 0.0
+        least, most = number - reach, number + reach
         sure = (least in self and most in self) or most < self.low or least > self.high
         return Verdict.of(number in self, within_noise=not sure, one_seed=error is None)
 

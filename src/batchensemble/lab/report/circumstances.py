@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Scale
-from batchensemble.lab.report.evidence import Evidence
+from batchensemble.lab.report.evidence import Evidence, number_of
 
 SCALE_MEANING: Mapping[Scale, str] = {
     "paper": "the published setting",
@@ -58,8 +58,8 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def _epochs(records: Iterable[Record]) -> str:
-    epochs = sorted({record.metrics["epochs"] for record in records if record.metrics.get("epochs")})
-    return f"{' or '.join(map(str, epochs))} epoch{'s' * (epochs != [1])}" if epochs else ""
+    epochs = sorted({number for record in records if (number := number_of(record, "epochs"))})
+    return f"{' or '.join(f'{number:g}' for number in epochs)} epoch{'s' * (epochs != [1])}" if epochs else ""
 
 
 def _versions(provenance: Provenance) -> str:

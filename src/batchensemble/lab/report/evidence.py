@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from batchensemble.lab.records import Published, Record, Result, Scale
+from batchensemble.lab.store import CorruptRecord
 
 CORRUPTED = "corrupted_"
 """Of a metric: its mean over all corruptions and severities."""
@@ -181,12 +182,17 @@ class Evidence:
 
 
 def number_of(record: Record, metric: str) -> float | None:
-    """A metric as one number: of a list the mean of its numbers; `None` where there is none."""
+    """A metric as one number: of a list the mean of its numbers; `None` where there is none.
+
+    Raises:
+        CorruptRecord: it is neither a number nor a list of numbers.
+    """
     value = record.metrics.get(metric, _over_corruptions(record, metric))
-    if isinstance(value, list):
-        numbers = [item for item in value if isinstance(item, int | float)]
-        return math.fsum(numbers) / len(numbers) if numbers else None
-    return float(value) if isinstance(value, int | float) else None
+    numbers = [item for item in (value if isinstance(value, list) else [value]) if item is not None]
+    if not all(isinstance(number, int | float) for number in numbers):
+        told = f"{metric} must be a number or a list of numbers, got {value!s:.40}"
+        raise CorruptRecord(f"{record.run.name}.json: {told}; delete it and run it again")
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def _over_corruptions(record: Record, metric: str) -> list[float | None] | None:

@@ -23,7 +23,7 @@ class Recipe:
         batch: rows of a step.
         lr: learning rate.
         schedule: `paper`, `released` or `cosine`.
-        weight_decay: of the weights, as an optimiser means it: half the penalty's gradient.
+        weight_decay: as optimisers mean it: twice the `c` of a penalty `c * sum(w^2)`.
         pad: how far pictures are moved in training; zero leaves them, unmirrored, where they are.
         precision: `fp32`, `bf16`, or `fp64` to check arithmetic.
         own_members: with several devices, train on each its own members (with its own batch norm), instead of

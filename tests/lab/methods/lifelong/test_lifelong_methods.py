@@ -286,3 +286,9 @@ def test_bn_tuned_trains_norms_and_heads_only() -> None:
 def test_an_unknown_method_is_named() -> None:
     with pytest.raises(ValueError, match="method must be one of finetune, ewc"):
         method_from({"name": "replay"})
+
+
+def test_no_two_tasks_of_two_runs_begin_alike():
+    seeds = {Lesson(number, None, None).seed_in(run) for number in range(3) for run in range(3)}
+    assert len(seeds) == 9
+    assert Lesson(2, None, None).seed_in(0) == 2  # as recorded runs had it

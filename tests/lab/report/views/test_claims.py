@@ -38,7 +38,14 @@ A, B = {"method": "A"}, {"method": "B"}
     ],
 )
 def test_verdicts(view, verdict) -> None:
-    assert view(measured(A=[0.95, 0.97], B=[0.92, 0.92])).verdict is verdict
+    assert view(measured(A=[0.95, 0.97] * 3, B=[0.92, 0.92])).verdict is verdict
+
+
+def test_two_seeds_know_little_of_their_own_noise() -> None:
+    """Four standard errors apart, which two seeds are by chance once in seven times."""
+    few, many = measured(A=[0.95, 0.97], B=[0.92, 0.92]), measured(A=[0.95, 0.97] * 3, B=[0.92, 0.92] * 3)
+    assert higher("accuracy", A, B, ".")(few).verdict is Verdict.UNDECIDED
+    assert higher("accuracy", A, B, ".")(many).verdict is Verdict.HOLDS
 
 
 def test_the_numbers_are_in_the_words() -> None:

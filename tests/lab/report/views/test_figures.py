@@ -27,6 +27,7 @@ from batchensemble.lab.report.views import (
     reliability_diagrams,
     training_curves,
 )
+from batchensemble.lab.report.views.panels import grid
 
 SEEN = Quantity("seen_accuracy", "accuracy on tasks so far", "%", 100.0)
 VIEWS = {
@@ -337,3 +338,28 @@ def test_predictions_over_ten_and_a_hundred_classes_get_diagrams_of_their_own(rn
 def test_points_of_different_data_are_refused(diversity_evidence) -> None:
     with pytest.raises(ValueError, match="they differ in share"):
         diversity_against_accuracy(panels="data")(diversity_evidence)
+
+
+def test_a_legend_of_long_names_is_not_cut_off():
+    names = [f"BatchEnsemble, repeated batch, norm per member {number}" for number in range(5)]
+    figure = over_steps("loss")(evidence(place({"loss": [2.0, 1.0]}, {"method": name}) for name in names))
+    canvas = canvas_of(figure)
+    legend = canvas.legends[0]
+    assert len(canvas.legends) == 1
+    assert legend.get_window_extent().width <= canvas.bbox.width
+
+
+def test_every_column_of_panels_that_share_an_axis_has_its_numbers():
+    from matplotlib.figure import Figure
+
+    panels = grid(Figure(), 5, across=2, sharex=True)
+    labelled = [panel.xaxis.get_tick_params()["labelbottom"] for panel in panels]
+    assert labelled == [False, False, False, True, True]
+
+
+def test_costs_beyond_the_number_of_members_have_ticks():
+    rows = [{"kind": "BatchEnsemble", "members": n, "relative_seconds": 3.0 * n} for n in (1, 2, 4, 8, 16)]
+    figure = cost_by_size({})(evidence([place({"cost": rows}, {"network": "ResNet"})]))
+    panel = canvas_of(figure).axes[0]
+    assert {"1", "16", "32"} <= {tick.get_text() for tick in panel.get_yticklabels()}
+    assert panel.get_xticks().tolist() == [1, 2, 4, 8, 16]

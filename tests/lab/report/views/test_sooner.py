@@ -25,7 +25,7 @@ def measured(fast, slow=((4.0, 3.0, 2.5, 2.0), (4.2, 3.0, 2.5, 2.2))):
 @pytest.mark.parametrize(
     ("losses", "verdict", "words"),
     [
-        ((3.0, 2.1, 1.0, 1.0), Verdict.HOLDS, "took 20: 2.00 times as fast"),
+        ((3.0, 2.0, 1.0, 1.0), Verdict.HOLDS, "took 20: 2.00 times as fast"),
         ((4.0, 3.0, 2.1, 1.0), Verdict.FAILS, "took 30: 1.33 times as fast"),
         ((4.0, 3.0, 3.0, 2.3), Verdict.FAILS, "it does not get"),
     ],
@@ -35,6 +35,12 @@ def test_steps_to_the_lowest_mean_of_the_other(losses, verdict, words):
     assert check.verdict is verdict
     assert check.words.startswith("To the 2.100 that slow reaches after 40 steps, it ")
     assert words in check.words
+
+
+def test_seeds_that_disagree_decide_nothing():
+    """The means are 2 times as fast, the worse seed alone is not 1.5 times as fast as the better of the others."""
+    found = measured([(3.0, 1.9, 1.0, 1.0), (3.0, 2.2, 2.1, 2.05)])
+    assert sooner("loss", FAST, SLOW, "It is faster.", times=1.5)(found).verdict is Verdict.UNDECIDED
 
 
 def test_one_seed_says_so():

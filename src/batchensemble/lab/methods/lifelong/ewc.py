@@ -80,7 +80,7 @@ class Consolidated(OneNetwork):
     @torch.no_grad()
     def remember(self, lesson: Lesson, head: nn.Linear) -> None:
         """Adds the springs of a task that was just learnt."""
-        generator = torch.Generator().manual_seed(self.seed + lesson.number)
+        generator = torch.Generator().manual_seed(lesson.seed_in(self.seed))
         rows = torch.randperm(len(lesson.part), generator=generator)[: self.method.rows]
         x, y = (tensor.to(head.weight.device) for tensor in lesson.part.rows(rows.tolist()))
         images = lesson.seen(x, self.seed)

@@ -38,7 +38,7 @@ class OneNetwork(nn.Module):
     def add_head(self, lesson: Lesson) -> nn.Linear:
         """A new head for the lesson's task."""
         device = next(self.trunk.parameters()).device
-        head = new_head(self.trunk.features, lesson.classes, self.seed + lesson.number).to(device)
+        head = new_head(self.trunk.features, lesson.classes, lesson.seed_in(self.seed)).to(device)
         self.heads.append(head)
         return head
 

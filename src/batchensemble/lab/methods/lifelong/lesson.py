@@ -15,6 +15,9 @@ from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
 from .account import Account
 from .meter import Meter
 
+MOST_TASKS = 2**16
+"""Of a run; seeds of tasks are counted in steps of it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
@@ -41,6 +44,10 @@ class Lesson:
     def classes(self) -> int:
         """How many classes the task has."""
         return self.part.classes
+
+    def seed_in(self, run: int) -> int:
+        """The task's own seed in the run of a seed: no two tasks of any two runs have the same."""
+        return MOST_TASKS * run + self.number
 
     def metered(self, account: Account) -> Training:
         """The training with a meter at every step, and an account of every epoch."""

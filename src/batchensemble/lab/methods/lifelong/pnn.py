@@ -78,7 +78,7 @@ class Columns(nn.Module):
         column.eval().requires_grad_(False)
 
     def _column(self, lesson: Lesson) -> Column:
-        seed = self.seed + lesson.number
+        seed = lesson.seed_in(self.seed)
         trunk = self.network(torch.Generator().manual_seed(seed))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

@@ -90,7 +90,7 @@ class Reinforced(nn.Module):
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
         """A network whose new units (all of them at first) and head were trained."""
-        head = new_head(net.widths[-1], lesson.classes, self.seed + lesson.number)
+        head = new_head(net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
         trial = Trial(net, head.to(next(net.parameters()).device), known).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
         lesson.train(

@@ -29,7 +29,7 @@ class ManyNetworks(nn.Module):
 
     def learn(self, lesson: Lesson) -> None:
         """Trains a new network."""
-        seed = self.seed + lesson.number
+        seed = lesson.seed_in(self.seed)
         trunk = self.network(torch.Generator().manual_seed(seed))
         head = new_head(trunk.features, lesson.classes, seed).to(next(trunk.parameters()).device)
         net = nn.Sequential(trunk, head).train()

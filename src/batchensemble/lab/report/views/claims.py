@@ -62,10 +62,17 @@ class _Pair:
             *(_error(side) / side.mean if side.mean else 0.0 for side in (self.this, self.other))
         )
 
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the error, after Welch and Satterthwaite."""
+        squares = [_error(side) ** 2 for side in (self.this, self.other)]
+        parts = [v**2 / (side.count - 1) for v, side in zip(squares, (self.this, self.other), strict=True) if v]
+        return sum(squares) ** 2 / sum(parts) if parts else math.inf
+
     def judge(self, claim: _Claim) -> Verdict:
         """What the numbers say."""
         value, error = (self.ratio, self.ratio_error) if claim.as_ratio else (self.difference, self.error)
-        return claim.holds.verdict(value, 0.0 if claim.counted else error)
+        return claim.holds.verdict(value, 0.0 if claim.counted else error, self.freedom)
 
 
 def _error(side: Summary) -> float:

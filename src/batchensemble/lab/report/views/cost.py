@@ -87,15 +87,16 @@ def _rows(evidence: Evidence) -> Iterator[list[dict[str, Any]]]:
 
 
 def _reference(panel: "Axes", curves: Curves, members: int, claim: float | None) -> None:
-    """The line of as many networks, the paper's ring, and axes whose ticks are ensemble sizes."""
-    from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+    """The line of as many networks, the paper's ring, and axes that count in powers of two."""
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     sizes = sorted({size for curve in curves.values() for size in curve.x})
     panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="that many networks")
     if claim is not None:
         panel.plot(members, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
     panel.set(xscale="log", yscale="log")
+    panel.xaxis.set_major_locator(FixedLocator(sizes))
+    panel.yaxis.set_major_locator(LogLocator(2))  # costs may go beyond sizes
     for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_locator(FixedLocator(sizes))
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(ScalarFormatter())
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))

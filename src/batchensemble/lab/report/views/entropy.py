@@ -47,7 +47,7 @@ def entropy_histograms(
                 _panel(panel, both, np.linspace(0, top, BINS + 1))
                 panel.set_title(name)
                 _write_auroc(panel, kinds[name])
-            canvas.supxlabel("predictive entropy", fontsize=10)
+            canvas.supxlabel("predictive entropy (nats)", fontsize=10)
             canvas.supylabel("share of pictures (%)", fontsize=10)
             legend(canvas, axes)
 

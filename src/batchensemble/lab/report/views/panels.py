@@ -8,7 +8,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-LONG = 16  # letters of a name from which on a legend has two columns instead of four
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"ncols": 4},
+    {"ncols": 3},
+    {"ncols": 2},
+    {"ncols": 2, "fontsize": 7.5},
+    {"ncols": 1},
+)
+"""Of a legend, the best one first: what is too wide is not taken."""
 
 
 def rows_of(count: int, across: int = 2) -> int:
@@ -22,17 +29,22 @@ def grid(canvas: "Canvas", count: int, across: int = 2, **options: Any) -> "list
     axes = list(canvas.subplots(rows_of(count, across), across, squeeze=False, **options).flat)
     for panel in axes[count:]:
         panel.set_axis_off()
+    for panel in axes[max(0, count - across) : count]:  # a column may end above others
+        panel.tick_params(labelbottom=True)
     return axes[:count]
 
 
 def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
-    """One legend above all panels."""
+    """One legend above all panels, in the best shape that fits."""
     entries: dict[str, Artist] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    columns = 2 if max(map(len, entries), default=0) > LONG else 4
-    canvas.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=columns)
+    for shape in SHAPES:
+        made = canvas.legend(list(entries.values()), list(entries), loc="outside upper left", **shape)
+        if shape == SHAPES[-1] or made.get_window_extent().width <= canvas.bbox.width:
+            return
+        made.remove()
 
 
 def logarithmic(panel: "Axes", which: Literal["x", "y"]) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.views.view import View
 
 Labels = Mapping[str, str]
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""What it took, and what was reached."""
 
 
 def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "steps", times: float = 1.0) -> View:
@@ -25,6 +28,8 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
         x: another list, of what it took: `steps`, `tokens` or `seconds`.
         times: as fast, at least.
 
+    Several seeds decide where every pair of them, one of each side, agrees with the means.
+
     Examples:
         >>> view = sooner("validation_loss", {"method": "BatchEnsemble"}, {"method": "Single"}, "It learns faster.")
         >>> view(Evidence("translation", "smoke", ())).verdict.value
@@ -32,7 +37,8 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
     """
 
     def view(evidence: Evidence) -> Check:
-        ours, theirs = (_mean_curve(evidence, metric, x, labels) for labels in (this, than))
+        seeds = [_curves(evidence, metric, x, labels) for labels in (this, than)]
+        ours, theirs = map(_mean_curve, seeds)
         if ours is None or theirs is None:
             absent = ", ".join((this if ours is None else than).values())
             return Check(claim, Verdict.OPEN, f"No {quantity(metric).name} of {absent}.")
@@ -40,35 +46,37 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
         took, other = _first(*ours, goal), _first(*theirs, goal)
         words = f"To the {goal:.3f} that {', '.join(than.values())} reaches after {other:,.0f} {x}, it "
         speed = other / took  # 0 where it did not get there
-        verdict = Verdict.of(speed >= times, one_seed=_fewest_seeds(evidence, metric, this, than) < 2)
+        agree = len({_speed(one, rival) >= times for one, rival in product(*seeds)} | {speed >= times}) == 1
+        verdict = Verdict.of(speed >= times, within_noise=not agree, one_seed=min(map(len, seeds)) < 2)
         reached = "does not get" if math.isinf(took) else f"took {took:,.0f}: {speed:.2f} times as fast"
         return Check(claim, verdict, f"{words}{reached}.")
 
     return view
 
 
-def _fewest_seeds(evidence: Evidence, metric: str, *sides: Labels) -> int:
-    return min(sum(1 for _ in evidence.with_metric(metric, **labels)) for labels in sides)
-
-
-def _mean_curve(
-    evidence: Evidence, metric: str, x: str, labels: Labels
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """What it took and what was reached, each the mean over seeds, as far as all of them went."""
-    found = [
-        (result.record.metrics[x], values)
+def _curves(evidence: Evidence, metric: str, x: str, labels: Labels) -> list[Curve]:
+    """Every seed's."""
+    found = (
+        (np.asarray(result.record.metrics[x], dtype=np.float64), np.asarray(values, dtype=np.float64))
         for result, values in evidence.with_metric(metric, **labels)
         if x in result.record.metrics
-    ]
-    if not found:
+    )
+    return list(found)
+
+
+def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
+    """The mean over seeds, as far as all of them went."""
+    if not curves:
         return None
-    length = min(len(values) for _, values in found)
-    return _mean([took for took, _ in found], length), _mean([values for _, values in found], length)
+    length = min(len(reached) for _, reached in curves)
+    took, reached = (np.mean([side[:length] for side in sides], axis=0) for sides in zip(*curves, strict=True))
+    return took, reached
 
 
-def _mean(rows: Sequence[Sequence[float]], length: int) -> NDArray[np.float64]:
-    mean: NDArray[np.float64] = np.asarray([row[:length] for row in rows], dtype=np.float64).mean(axis=0)
-    return mean
+def _speed(ours: Curve, theirs: Curve) -> float:
+    """How many times as fast ours gets to the lowest value of theirs; 0 where it does not."""
+    goal = float(theirs[1].min())
+    return _first(*theirs, goal) / _first(*ours, goal)
 
 
 def _first(took: NDArray[np.float64], reached: NDArray[np.float64], goal: float) -> float:

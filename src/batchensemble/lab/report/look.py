@@ -1,0 +1,67 @@
+"""Asking a view what it shows, and naming the record when it cannot read one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from batchensemble.lab.report.check import Check
+from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.table import Table
+from batchensemble.lab.report.views.view import View
+from batchensemble.lab.store import CorruptRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+Shown = TypeVar("Shown")
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a view raises that finds a text, say, where it expects a list of numbers."""
+
+
+def look(view: View, evidence: Evidence) -> Table | Figure | Check:
+    """What a view shows of the evidence; of a figure also what goes wrong when it is drawn.
+
+    Raises:
+        NotMeasured: there is nothing to show yet.
+        CorruptRecord: a record's metrics or arrays are not of the kind that the view reads.
+    """
+    shown = _careful(view, evidence)
+    if not isinstance(shown, Figure):
+        return shown
+
+    def draw(canvas: "Canvas") -> None:
+        _careful(lambda part: shown.draw(canvas) if part is evidence else _drawn(view(part)), evidence)
+
+    return replace(shown, draw=draw)
+
+
+def _careful(show: Callable[[Evidence], Shown], evidence: Evidence) -> Shown:
+    """What `show` gives, or an error that names the records that it cannot show on their own."""
+    try:
+        return show(evidence)
+    except CorruptRecord:
+        raise
+    except UNREADABLE as error:
+        told = f"{type(error).__name__}: {error}"
+        alone = [replace(evidence, places=(place,)) for place in evidence.places if place.record]
+        names = [part.results[0].record.run.name for part in alone if not _readable(show, part)]
+        if not names:
+            raise CorruptRecord(f"the records of {evidence.experiment} do not go together ({told})") from error
+        files = ", ".join(f"{name}.json" for name in names)
+        raise CorruptRecord(f"{files}: not to be read ({told}); delete it and run it again") from error
+
+
+def _readable(show: Callable[[Evidence], object], evidence: Evidence) -> bool:
+    try:
+        show(evidence)
+    except UNREADABLE:
+        return False
+    except NotMeasured:
+        return True
+    return True
+
+
+def _drawn(shown: Table | Figure | Check) -> None:
+    if isinstance(shown, Figure):
+        shown.render()
