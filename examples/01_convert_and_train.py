@@ -1,4 +1,4 @@
-"""A network becomes an ensemble of four, in an ordinary training loop, on scikit-learn's bundled digits."""
+"""Convert a network into four members and train it in an ordinary loop, on scikit-learn's bundled digits."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -22,7 +22,7 @@ net = nn.Sequential(
     nn.Linear(32 * 16, 10),
 )
 model = be.convert(net, members=4)
-be.verify(model, test[:16][0])  # every member is exactly the plain network it claims to be
+be.verify(model, test[:16][0])  # every member equals a plain network with its weights
 print(be.summary(model))
 
 groups = be.parameter_groups(model, lr=0.05, weight_decay=1e-4)

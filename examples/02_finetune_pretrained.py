@@ -1,4 +1,4 @@
-"""A trained network becomes an ensemble without losing what it knows, and its top is fine-tuned."""
+"""Convert a trained network without losing what it knows, and fine-tune its top."""
 
 from collections import OrderedDict
 
@@ -44,11 +44,11 @@ model = be.convert(pretrained, members=4, init="ones", fan_out="top").eval()  # 
 print(f"after convert, before training: {accuracy(model, *held_out):.3f}")
 be.verify(model, x[:32])
 
-pretrained.head = nn.Linear(64, 5)  # a new task, a new head; members start apart, near the pre-trained features
+pretrained.head = nn.Linear(64, 5)  # new task, new head; members start apart, but near the pre-trained features
 model = be.convert(pretrained, members=4, init="normal(0.3)", fan_out="top")
 groups = be.parameter_groups(model, lr=2e-3, weight_decay=0.01, fast_lr_scale=4.0)
 train(model, groups, x[new][:300], y[new][:300] - 5, epochs=10)
 held_out = x[new][300:], y[new][300:] - 5
 members = [accuracy(model.extract(i).eval(), *held_out) for i in range(4)]  # each as a plain network
 print(f"members fine-tuned on 5 to 9: {', '.join(f'{one:.3f}' for one in members)}; mean {sum(members) / 4:.3f}")
-print(f"together: {accuracy(model, *held_out):.3f}")
+print(f"ensemble: {accuracy(model, *held_out):.3f}")

@@ -1,4 +1,4 @@
-"""One backbone, a thousand tenants: a member for each row of a batch, and a tiny file for each member."""
+"""One backbone, a thousand tenants: every row of a batch names its member, and every member is a small file."""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +11,7 @@ import batchensemble as be
 torch.manual_seed(0)
 backbone = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1))
 model = be.convert(backbone, members=1000, init="ones", combine=None)  # tenants have no common answer
-be.freeze_shared_(model)  # W is common property; a tenant trains its own vectors
+be.freeze_shared_(model)  # W is shared and fixed; a tenant trains only its own vectors
 
 # Every tenant has its own target: a scale that the backbone does not know.
 x, tenants = torch.randn(4096, 32), torch.randint(1000, (4096,))
@@ -23,7 +23,7 @@ optimizer = torch.optim.Adam(own, lr=0.05)
 model.train()
 for step in range(300):
     rows = torch.randint(4096, (256,))
-    loss = nn.functional.mse_loss(model(x[rows], member=tenants[rows]), y[rows])  # 256 rows, as many members, one pass
+    loss = nn.functional.mse_loss(model(x[rows], member=tenants[rows]), y[rows])  # 256 rows of many tenants, one pass
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

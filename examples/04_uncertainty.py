@@ -1,4 +1,4 @@
-"""Where does the ensemble doubt? Regression on a gap in the data, and digits it was never shown."""
+"""Where is the ensemble unsure? Regression with a gap in the data, and digits it was never shown."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -9,7 +9,7 @@ import batchensemble as be
 
 torch.manual_seed(0)
 
-# Regression: no data between -1 and 1. Each member sees every row: the mean of the members' losses.
+# Regression: no data between -1 and 1. Every member sees every row: the loss is the mean of theirs.
 x = torch.cat([torch.empty(100, 1).uniform_(-3, -1), torch.empty(100, 1).uniform_(1, 3)])
 y = torch.sin(2 * x) + 0.05 * torch.randn_like(x)
 net = nn.Sequential(nn.Linear(1, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
@@ -27,7 +27,7 @@ for name, points in {
 }.items():
     print(f"{name:5} spread of the members {curve.predict(points).std.mean():.3f}")
 
-# Classification: trained on the digits 0 to 7, asked about 8 and 9 too.
+# Classification: trained on the digits 0 to 7, tested on 8 and 9 too.
 images, labels = load_digits(return_X_y=True)
 x, y = torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
 known = y < 8

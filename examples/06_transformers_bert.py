@@ -15,7 +15,7 @@ config = BertConfig(
     max_position_embeddings=32,
     num_labels=2,
 )
-# From scratch. For a network that you have from `from_pretrained`: init="normal(0.1)", fan_out="bert.encoder.layer.2".
+# From scratch. For a network from `from_pretrained`: init="normal(0.1)", fan_out="bert.encoder.layer.2".
 model = be.convert(BertForSequenceClassification(config), members=4, init="normal")
 
 # A toy task: are most words of a sentence below 50?
@@ -39,5 +39,5 @@ for epoch in range(25):
 held_out = {name: value[512:] for name, value in data.items()}
 print(be.diagnose(model, [held_out]))  # do the members differ, and what is averaging them worth?
 model.eval()
-print(type(model(input_ids=words[:2], attention_mask=mask[:2])).__name__, "as Transformers gives it")
+print(type(model(input_ids=words[:2], attention_mask=mask[:2])).__name__, "as Transformers returns it")
 print(type(model.extract(0)).__name__, "as Transformers saves it")

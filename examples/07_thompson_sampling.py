@@ -1,4 +1,4 @@
-"""Decisions that pay for themselves: Thompson sampling with members, late rewards, and a restart in the middle."""
+"""Thompson sampling with members: late rewards, and a restart in the middle."""
 
 import tempfile
 
@@ -8,7 +8,7 @@ from torch import nn
 import batchensemble as be
 
 torch.manual_seed(0)
-better = torch.randn(4, 6)  # what nobody knows: arm j is worth better[j] . context
+better = torch.randn(4, 6)  # unknown to the sampler: arm j is worth better[j] . context
 
 
 def network() -> nn.Module:
@@ -22,14 +22,14 @@ def sampler_in(folder: str) -> be.bandits.ThompsonSampler:
 
 with tempfile.TemporaryDirectory() as folder:
     sampler = sampler_in(folder)
-    waiting = []  # decisions whose customers have not answered yet
+    waiting = []  # decisions whose rewards have not arrived yet
     for day in range(15):
         contexts = torch.randn(60, 6)
         values = contexts @ better.T
-        made = sampler.act(contexts)  # one pass, a member of its own for every row
+        made = sampler.act(contexts)  # one pass; every row draws its own member
         got = values.gather(1, made.arms[:, None])[:, 0]
         waiting.append((made.ids, got + 0.1 * torch.randn(60)))
-        if len(waiting) > 2:  # rewards come two days later
+        if len(waiting) > 2:  # rewards arrive two days later
             sampler.update(*waiting.pop(0))
         if day == 7:  # the machine dies, and another process takes over
             sampler.close()

@@ -25,7 +25,7 @@ backbone = nn.Sequential(
 training = Training(epochs=8, batch_size=32, lr=0.05)
 
 with tempfile.TemporaryDirectory() as folder:
-    # With a folder, a script that is killed and started again goes on where it was.
+    # With a folder, a script that is killed and restarted continues where it was.
     learner = Learner(backbone, head=512, training=training, folder=folder)
     for number in range(10):
         if str(number) not in learner.tasks:
