@@ -1,6 +1,6 @@
 """Image classification."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from statistics import mean
 
 from batchensemble.lab.experiments.corruption import ACCURACY, ECE, NLL
@@ -8,37 +8,60 @@ from batchensemble.lab.records import Record, Scale
 from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.views import comparison
-from drawn.records import body, evidence_of, made
+from drawn.records import body, evidence_of
 
 CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "ece", "train_accuracy")
+MADE_OF = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "train_accuracy")
 KNOWN = Quantity("entropy_known", "entropy, CIFAR-10", digits=3)
 UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
 
 
-def single() -> str:
-    """Single networks on CIFAR-10 at paper scale."""
-    records = _singles("cifar-accuracy", data="CIFAR-10")
-    clean = [record.metrics for record in records]
-    unseen = [record.metrics for record in _singles("cifar-unseen")]
-    shift = [row for record in _singles("cifar-corruption") for row in record.metrics["shift"]]
-    lines = ["| single ResNet-32x4, CIFAR-10 | here | the paper |", "|---|---|---|"]
-    seeds = ", ".join(f"{100 * metrics['accuracy']:.2f}" for metrics in clean)
-    lines.append(f"| accuracy, % | {100 * mean(m['accuracy'] for m in clean):.2f} (seeds: {seeds}) | 95.31 |")
-    lines.append(f"| ECE, % | {100 * mean(m['ece'] for m in clean):.2f} | 3.27 |")
-    lines.append(f"| negative log-likelihood | {mean(m['nll'] for m in clean):.3f} | |")
-    lines.append(f"| training accuracy, % | {100 * mean(m['train_accuracy'] for m in clean):.2f} | 100 |")
-    lines.append(f"| AUROC against CIFAR-100 by entropy | {mean(m['auroc'] for m in unseen):.3f} | |")
-    for severity in (1, 3, 5):
-        accuracy = mean(row["accuracy"] for row in shift if row["severity"] == severity)
-        lines.append(f"| accuracy under 19 corruptions, severity {severity}, % | {100 * accuracy:.1f} | |")
-    where = made(asdict(records[0].provenance))
-    return "\n".join([*lines, "", f"Scale `paper`: 250 epochs, {len(clean)} seeds; {where}."])
+GAINS = {
+    "one network": "Single",
+    "4 members, the batch split over them": "BatchEnsemble, norm per member",
+    "4 members, every image shown to each": "BatchEnsemble, repeated batch, norm per member",
+    "4 independent networks": "Naive ensemble",
+}
 
 
-def _singles(experiment: str, **labels: str) -> list[Record]:
-    """Records of single networks at paper scale, by seed."""
-    found = evidence_of(experiment, "paper").where(method="Single", **labels).results
-    return sorted((result.record for result in found), key=lambda record: record.run.seed)
+def gains() -> str:
+    """What four members gain over one network on CIFAR-100 with a fifth of the epochs, and what they take."""
+    evidence = _measured("cifar-accuracy", "short").where(data="CIFAR-100")
+    found = {words: [result.record for result in evidence.where(method=name).results] for words, name in GAINS.items()}
+    one = found["one network"][0]
+    lines = ["| | accuracy | ECE | images in training | parameters |", "|---|---:|---:|---:|---:|"]
+    for words, records in found.items():
+        accuracy, ece = (100 * mean(record.metrics[name] for record in records) for name in ("accuracy", "ece"))
+        rows, size = _shown(records[0]) / _shown(one), records[0].metrics["parameters"] / one.metrics["parameters"]
+        lines.append(f"| {words} | {accuracy:.1f} % | {ece:.1f} % | {rows:g} x | {size:.2f} x |")
+    return "\n".join(lines)
+
+
+def _shown(record: Record) -> int:
+    """How often a network or a member was shown the training set."""
+    method = record.run.settings["recipe"]["method"]
+    times = 1 if method.get("rows") == "sub-batches" else method.get("members", 1)
+    return int(record.metrics["epochs"] * times)
+
+
+def cifar_paper() -> str:
+    """CIFAR-10 as the paper trains it, its numbers in parentheses."""
+    evidence = evidence_of("cifar-accuracy", "paper").where(data="CIFAR-10")
+    evidence = replace(evidence, places=tuple(place for place in evidence.places if place.record))
+    calibration = evidence_of("cifar-calibration", "paper").where(data="CIFAR-10")
+    evidence = replace(evidence, published=(*evidence.published, *calibration.published))
+    return body(evidence, comparison("accuracy", "ece", "nll"), facts=True)
+
+
+def cifar_paper_members() -> str:
+    """Of what the same networks' answers are made."""
+    evidence = _measured("cifar-accuracy", "paper").where(data="CIFAR-10")
+    return body(evidence, comparison(*MADE_OF))
+
+
+def cifar_paper_shifted() -> str:
+    """The same networks under corruption and on classes they have not seen."""
+    return _shifted("paper")
 
 
 def cifar_small() -> str:
@@ -52,16 +75,15 @@ def cifar_short() -> str:
     return body(_measured("cifar-accuracy", "short"), comparison(*CLEAN, rows=("data", "method")), facts=True)
 
 
-def cifar_accuracy() -> str:
-    """The same networks' accuracy and calibration, a column for each set of images."""
-    return body(_measured("cifar-accuracy", "short"), comparison("accuracy", "ece", columns="data"), facts=True)
-
-
 def cifar_short_shifted() -> str:
     """The same networks under corruption and on classes they have not seen."""
+    return _shifted("short")
+
+
+def _shifted(scale: Scale) -> str:
     under, entropy = comparison(ACCURACY, NLL, ECE), comparison("auroc", KNOWN, UNKNOWN)
-    return (
-        f"{body(_measured('cifar-corruption', 'short'), under)}\n\n{body(_measured('cifar-unseen', 'short'), entropy)}"
+    return "\n\n".join(
+        (body(_measured("cifar-corruption", scale), under), body(_measured("cifar-unseen", scale), entropy))
     )
 
 

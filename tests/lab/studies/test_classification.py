@@ -76,8 +76,14 @@ def test_a_naive_ensemble_is_made_of_records_where_weights_are_gone(tmp_path):
     assert made.metrics["log"] == [line for single in singles for line in single.metrics["log"]]
     mixed = joined(naive, [singles[0], singles[1].untimed()])
     assert "training_seconds" not in mixed.metrics
-    old = replace(singles[0], metrics={name: value for name, value in singles[0].metrics.items() if name != "log"})
-    assert joined(naive, [old, singles[1]]).metrics["log"] == singles[1].metrics["log"], "records before there were logs"
+    old = replace(
+        singles[0],
+        metrics={name: value for name, value in singles[0].metrics.items() if name != "log"},
+        provenance=replace(singles[0].provenance, versions={"torch": "2.11.0"}),
+    )
+    of_old = joined(naive, [old, singles[1]])
+    assert of_old.metrics["log"] == singles[1].metrics["log"], "records before there were logs"
+    assert of_old.provenance.versions == {"torch": "2.11.0"}, "where its networks were trained"
     missing = {name for name in trained.metrics if name not in made.metrics}
     assert missing == {"train_accuracy"}
     for name in ("accuracy", "nll", "ece", "member_accuracy", "disagreement", "train_loss", "passes", "epochs"):

@@ -1,6 +1,7 @@
 """Predictions that a record keeps of the test set, and what can be made of them once the weights are gone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -50,4 +51,5 @@ def joined(run: Run, networks: Sequence[Record]) -> Record:
         "log": [line for part in parts for line in part.get("log", ())],
     }
     where = "; ".join(dict.fromkeys(network.provenance.hardware for network in networks))
-    return Record(run, metrics, Provenance.now(where), arrays_of(prediction, labels))
+    made = replace(Provenance.now(where), versions=networks[0].provenance.versions)  # with which it was computed
+    return Record(run, metrics, made, arrays_of(prediction, labels))
