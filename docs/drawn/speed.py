@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE
-from batchensemble.lab.studies.speed.ways import OURS, WAYS
+from batchensemble.lab.studies.speed.ways import OURS, OWN_NORMS, WAYS
 from drawn.records import evidence_of, made, speeds, where
 
 WHOLE = ("inference", "training")
@@ -116,15 +116,19 @@ def _peer_table(machine: Machine) -> str:
 
 def _words(machine: Machine) -> str:
     """Over one network: the least and the most of inference, and of a training step."""
-    single = machine.over(SINGLE)
-    ratios = {kind: [row["ratio"] for case, row in single.items() if case.startswith(kind)] for kind in WHOLE}
-    inference, training = (_span(found, digits) for found, digits in zip(ratios.values(), (1, 2), strict=True))
-    slower = min(ratios["inference"]) > machine.members
+    inference, training = (_over_one(machine, kind, OURS) for kind in WHOLE)
+    slower = min(inference) > machine.members
     verdict = f", more than {machine.members} separate networks one after another" if slower else ""
+    own_norms = _over_one(machine, "training", OWN_NORMS)
+    also = f", with a norm for each member {_span(own_norms, 2)}" if own_norms else ""
     return (
-        f"- {machine.title}, {machine.where.partition(',')[0]}: inference takes {inference} times as long as one "
-        f"network{verdict}; a training step {training} times."
+        f"- {machine.title}, {machine.where.partition(',')[0]}: inference takes {_span(inference, 1)} times as long as "
+        f"one network{verdict}; a training step {_span(training, 2)} times{also}."
     )
+
+
+def _over_one(machine: Machine, kind: str, way: str) -> list[float]:
+    return [row["ratio"] for case, row in machine.over(SINGLE, way).items() if case.startswith(kind)]
 
 
 def _span(numbers: list[float], digits: int) -> str:

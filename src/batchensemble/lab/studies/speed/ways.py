@@ -13,6 +13,7 @@ from batchensemble.lab.studies.speed.networks import Network
 from batchensemble.lab.studies.speed.work import combined
 
 OURS = "BatchEnsemble"
+OWN_NORMS = f"{OURS}, norm per member"
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _no_norms(network: Network) -> str:
 
 WAYS: dict[str, Way] = {
     OURS: Way(lambda network, members: [be.convert(network.make(), members, copy=False)]),
-    f"{OURS}, norm per member": Way(
+    OWN_NORMS: Way(
         lambda network, members: [be.convert(network.make(), members, copy=False, norm="member")], misfit=_no_norms
     ),
     "naive, one by one": Way(lambda network, members: [network.make() for _ in range(members)]),
