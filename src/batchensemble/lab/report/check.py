@@ -20,11 +20,11 @@ class Verdict(Enum):
 
     @classmethod
     def of(cls, holds: bool, *, within_noise: bool = False, one_seed: bool = False) -> "Verdict":
-        """The verdict on a claim that was measured: noise decides nothing, and one seed does not know its noise."""
-        if one_seed:
-            return cls.ONE_YES if holds else cls.ONE_NO
+        """The verdict on a claim that was measured: noise decides nothing, and one seed does not know its own."""
         if within_noise:
             return cls.UNDECIDED
+        if one_seed:
+            return cls.ONE_YES if holds else cls.ONE_NO
         return cls.HOLDS if holds else cls.FAILS
 
 
@@ -57,8 +57,10 @@ class Span:
     def __contains__(self, number: float) -> bool:
         return self.low <= number <= self.high
 
-    def verdict(self, number: float, error: float | None, freedom: float = math.inf) -> Verdict:
-        """The verdict on a number and its standard error, which is `None` where there is one seed.
+    def verdict(
+        self, number: float, error: float | None, freedom: float = math.inf, *, one_seed: bool = False
+    ) -> Verdict:
+        """The verdict on a number and its standard error, which is `None` where nothing is known of it.
 
         A number decides where the claim holds, or fails, for all that its noise allows: as many errors to either side
         as Student's t takes at `SURE` with these degrees of freedom, 2 with many seeds and 4.3 with two on each side.
@@ -66,7 +68,7 @@ class Span:
         reach = student(freedom) * error if error else 0.0
         least, most = number - reach, number + reach
         sure = (least in self and most in self) or most < self.low or least > self.high
-        return Verdict.of(number in self, within_noise=not sure, one_seed=error is None)
+        return Verdict.of(number in self, within_noise=not sure, one_seed=one_seed or error is None)
 
 
 @dataclass(frozen=True)

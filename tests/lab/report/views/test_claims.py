@@ -84,7 +84,18 @@ def test_a_band_may_be_wider_than_the_noise() -> None:
     ],
 )
 def test_one_seed_says_so_unless_the_number_is_counted(view, verdict) -> None:
-    assert view(measured(A=[0.95], B=[0.89, 0.90])).verdict is verdict
+    assert view(measured(A=[0.95], B=[0.89, 0.90] * 2)).verdict is verdict
+
+
+@pytest.mark.parametrize(("one", "several"), [(A, B), (B, A)])
+def test_one_seed_within_the_spread_of_the_others_decides_nothing(one, several) -> None:
+    """t with three degrees of freedom: 3.18 times 0.01 * sqrt(1 + 1 / 4) is 0.036."""
+    seeds = [0.88, 0.90, 0.90, 0.90]
+    near, far = (measured(**{one["method"]: [value], several["method"]: seeds}) for value in (0.929, 0.933))
+    assert higher("accuracy", one, several, ".")(near).verdict is Verdict.UNDECIDED
+    assert higher("accuracy", one, several, ".")(far).verdict is Verdict.ONE_YES
+    assert higher("accuracy", several, one, ".")(far).verdict is Verdict.ONE_NO
+    assert higher("accuracy", one, several, ".")(near).words.endswith("a standard error of 1.12, if both spread alike.")
 
 
 def test_equal_numbers_are_neither_higher_nor_lower() -> None:

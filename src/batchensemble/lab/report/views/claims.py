@@ -47,36 +47,51 @@ class _Pair:
         return self.this.mean / self.other.mean if self.other.mean else math.nan
 
     @property
+    def one_seed(self) -> bool:
+        """Whether a side has no spread of its own; it is taken to be that of the other."""
+        return min(self.this.count, self.other.count) < 2
+
+    @property
     def error(self) -> float | None:
-        """The standard error of the difference; `None` where a side has one seed."""
-        if min(self.this.count, self.other.count) < 2:
-            return None
-        return math.hypot(*(_error(side) for side in (self.this, self.other)))
+        """The standard error of the difference; `None` where both sides have one seed."""
+        errors = self._errors()
+        return None if errors is None else math.hypot(*errors)
 
     @property
     def ratio_error(self) -> float | None:
         """The standard error of the ratio, likewise."""
-        if self.error is None:
+        errors, means = self._errors(), (self.this.mean, self.other.mean)
+        if errors is None:
             return None
         return self.ratio * math.hypot(
-            *(_error(side) / side.mean if side.mean else 0.0 for side in (self.this, self.other))
+            *(error / mean if mean else 0.0 for error, mean in zip(errors, means, strict=True))
         )
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the error, after Welch and Satterthwaite."""
-        squares = [_error(side) ** 2 for side in (self.this, self.other)]
+        """Degrees of freedom of the error: of the one side that has some, else after Welch and Satterthwaite."""
+        if self.one_seed:
+            return max(self.this.count, self.other.count) - 1 or math.inf
+        squares = [error**2 for error in self._errors() or ()]
         parts = [v**2 / (side.count - 1) for v, side in zip(squares, (self.this, self.other), strict=True) if v]
         return sum(squares) ** 2 / sum(parts) if parts else math.inf
+
+    def _errors(self) -> tuple[float, ...] | None:
+        """The standard error of either mean."""
+        known = [side.spread for side in (self.this, self.other) if side.spread is not None]
+        if not known:
+            return None
+        spreads = known if len(known) == 2 else known * 2
+        return tuple(
+            spread / math.sqrt(side.count) for spread, side in zip(spreads, (self.this, self.other), strict=True)
+        )
 
     def judge(self, claim: _Claim) -> Verdict:
         """What the numbers say."""
         value, error = (self.ratio, self.ratio_error) if claim.as_ratio else (self.difference, self.error)
-        return claim.holds.verdict(value, 0.0 if claim.counted else error, self.freedom)
-
-
-def _error(side: Summary) -> float:
-    return (side.spread or 0.0) / math.sqrt(side.count)
+        if claim.counted:
+            return claim.holds.verdict(value, 0.0)
+        return claim.holds.verdict(value, error, self.freedom, one_seed=self.one_seed)
 
 
 def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
@@ -151,7 +166,8 @@ def _difference(pair: _Pair, claim: _Claim) -> str:
     words = f"{sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
     if claim.counted or pair.error is None:
         return words
-    return f"{words} with a standard error of {pair.quantity.text(pair.error)}"
+    alike = ", if both spread alike" if pair.one_seed else ""
+    return f"{words} with a standard error of {pair.quantity.text(pair.error)}{alike}"
 
 
 def _said(shown: Quantity, labels: Labels, summary: Summary) -> str:
