@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
+import batchensemble as be
 from batchensemble.lab.data import load_digits
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Naive, Single
+from batchensemble.lab.models import resnet
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
@@ -16,6 +19,8 @@ from batchensemble.lab.studies.kept import joined
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
+from batchensemble.lab.studies.trainer import trainer_of
+from batchensemble.lab.training.devices import start_fabric
 
 DIGITS = Recipe(data="digits", depth=8, width=1, epochs=2, batch=64, pad=0, precision="fp32")
 FIGURES = Recipe(data="procedural10", depth=8, width=1, epochs=1, batch=8, precision="fp32")
@@ -88,6 +93,25 @@ def test_a_naive_ensemble_is_made_of_records_where_weights_are_gone(tmp_path):
     assert missing == {"train_accuracy"}
     for name in ("accuracy", "nll", "ece", "member_accuracy", "disagreement", "train_loss", "passes", "epochs"):
         assert made.metrics[name] == pytest.approx(trained.metrics[name], abs=2e-3), name
+
+
+@pytest.mark.parametrize("method", [Single(), BatchEnsemble(2, init="ones")])
+def test_tuning_begins_with_the_backbone_of_its_start(context, method):
+    tuned = replace(DIGITS, method=method, start=DIGITS, lr=1e-20, epochs=1)
+    trainer = trainer_of(tuned, load_digits()[0], start_fabric("cpu", 1, "fp32"), context)
+    first, made = (trainer.parts(recipe, 0)[0].model for recipe in (DIGITS, tuned))
+    plain = made.extract(1) if isinstance(made, be.Ensemble) else made
+    scratch = resnet(DIGITS.depth, DIGITS.width, 10, channels=1, generator=torch.Generator().manual_seed(0))
+    for name, parameter in plain.backbone.named_parameters():
+        torch.testing.assert_close(parameter, first.backbone.get_parameter(name), msg=name)
+    for name, parameter in plain.head.named_parameters():
+        torch.testing.assert_close(parameter, scratch.head.get_parameter(name), msg="the classes are others")
+
+
+def test_a_recipe_says_nothing_of_a_start_from_scratch():
+    tuned = replace(DIGITS, start=FIGURES)
+    assert "start" not in DIGITS.settings(), "records from before there was any fine-tuning stay valid"
+    assert [Recipe.of(one.settings()) for one in (DIGITS, tuned)] == [DIGITS, tuned]
 
 
 def test_pictures_stand_beside_a_recorded_rival(tmp_path):

@@ -6,6 +6,7 @@ from batchensemble.lab.experiments.calibration import CALIBRATION
 from batchensemble.lab.experiments.corruption import CORRUPTION
 from batchensemble.lab.experiments.cost import COST_BY_SIZE
 from batchensemble.lab.experiments.experiment import Case, Experiment, Grid, Row
+from batchensemble.lab.experiments.fine_tuning import FINE_TUNING
 from batchensemble.lab.experiments.lifelong_cifar100 import LIFELONG_CIFAR100, LIFELONG_OPTIONS
 from batchensemble.lab.experiments.lifelong_cost import LIFELONG_COST
 from batchensemble.lab.experiments.lifelong_growth import LIFELONG_GROWTH
@@ -30,6 +31,7 @@ _ALL = (
     COST_BY_SIZE,
     BANDITS,
     RECIPES,
+    FINE_TUNING,
     VARIATIONS,
     FURTHER_PROBLEMS,
     LIFELONG_CIFAR100,

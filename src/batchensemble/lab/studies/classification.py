@@ -13,13 +13,13 @@ from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.classifier import Classifier
 from batchensemble.lab.studies.corrupted import corrupted_sets
-from batchensemble.lab.studies.images import UNSEEN, View, load_images
+from batchensemble.lab.studies.images import UNSEEN, load_images
 from batchensemble.lab.studies.kept import arrays_of, joined, prediction_of, record_with_predictions
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.scores import detection, quality, scores
 from batchensemble.lab.studies.study import Context, Study
-from batchensemble.lab.studies.trainer import Trained, Trainer, weights_folder
+from batchensemble.lab.studies.trainer import Trained, Trainer, trainer_of, weights_folder
 from batchensemble.lab.training.devices import start_fabric
 
 Test = Literal["clean", "corruptions", "unseen", "pictures"]
@@ -124,8 +124,7 @@ def _bench(run: Run, settings: Settings, context: Context) -> Bench:
     recipe = settings.recipe
     fabric = start_fabric(context.device, context.devices, recipe.precision)
     everything, test = load_images(recipe.data, context.data)
-    train = everything if recipe.share == 1 else everything.subset(recipe.share)
-    trainer = Trainer(fabric, context, train.to(fabric.device), View.of(everything, recipe.pad))
+    trainer = trainer_of(recipe, everything, fabric, context)
     shown = test if settings.rows is None else test.take(torch.arange(settings.rows))
     return Bench(run, settings, context, trainer, shown)
 

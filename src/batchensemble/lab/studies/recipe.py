@@ -28,6 +28,7 @@ class Recipe:
         precision: `fp32`, `bf16`, or `fp64` to check arithmetic.
         own_members: with several devices, train on each its own members (with its own batch norm), instead of
             every device some rows of all (with a batch norm over all).
+        start: the recipe of a single network, trained first, whose backbone this one begins with: fine-tuning.
     """
 
     method: Method = field(default_factory=Single)
@@ -43,17 +44,20 @@ class Recipe:
     pad: int = 4
     precision: Precision = "bf16"
     own_members: bool = False
+    start: "Recipe | None" = None
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {self.schedule!r}")
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "method": settings_of(self.method)}
+        """As plain JSON; a training from scratch, which most are, says nothing of its start."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "start"}
+        start = {"start": self.start.settings()} if self.start else {}
+        return {**values, "method": settings_of(self.method), **start}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """The recipe that settings describe."""
-        return cls(**{**settings, "method": method_from(settings["method"])})
+        start = cls.of(settings["start"]) if "start" in settings else None
+        return cls(**{**settings, "method": method_from(settings["method"]), "start": start})

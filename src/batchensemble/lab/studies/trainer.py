@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
 
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.methods.ensembles import SeededMethod, settings_of
-from batchensemble.lab.models import resnet
+from batchensemble.lab.methods.ensembles import Network, SeededMethod, Single, settings_of
+from batchensemble.lab.models import ResNet, resnet
 from batchensemble.lab.records import content_key
-from batchensemble.lab.studies.images import ImageBatches, View
+from batchensemble.lab.studies.images import ImageBatches, View, load_images
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.training.devices import locked_together
@@ -91,17 +91,38 @@ class Trainer:
     def _model(self, recipe: Recipe, part: SeededMethod) -> nn.Module:
         """The untrained model where it will train."""
         classes, channels = self.train.classes, self.train.images.shape[1]
-        network = partial(resnet, recipe.depth, recipe.width, classes, channels=channels)
+        network: Network = partial(resnet, recipe.depth, recipe.width, classes, channels=channels)
+        if recipe.start is not None:
+            network = self._begun(network, recipe.start)
         model = part.method.build(network, part.seed)
         if self.fabric.world_size > 1 and not recipe.own_members:
             model = synchronised_(model, self.fabric.device)
         return on_device(model, self.fabric.device)
+
+    def _begun(self, network: Network, start: Recipe) -> Network:
+        """Networks that begin with the backbone of one that was trained before."""
+        images, _ = load_images(start.data, self.context.data)
+        trained = trainer_of(start, images, self.fabric, self.context).part(start, SeededMethod(Single(), 0))
+        backbone = cast(ResNet, trained.model).backbone.state_dict()
+
+        def begun(**options: Any) -> nn.Module:
+            net = cast(ResNet, network(**options))
+            net.backbone.load_state_dict(backbone)
+            return net
+
+        return begun
 
     def _batches(self, recipe: Recipe, part: SeededMethod) -> ImageBatches:
         fabric = self.fabric
         streams = part.method.streams(part.seed)
         shared = (fabric.global_rank, fabric.world_size, recipe.own_members)
         return ImageBatches(self.train, self.view, streams, recipe.batch, *shared)
+
+
+def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Context) -> Trainer:
+    """A trainer on a recipe's share of the images, as all of them define how networks see them."""
+    train = images if recipe.share == 1 else images.subset(recipe.share)
+    return Trainer(fabric, context, train.to(fabric.device), View.of(images, recipe.pad))
 
 
 def weights_folder(context: Context, recipe: Recipe, part: SeededMethod) -> Path:

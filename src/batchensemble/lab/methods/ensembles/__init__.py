@@ -2,7 +2,7 @@
 
 from .batch_ensemble import BatchEnsemble
 from .dropout import Dropout
-from .method import Batch, Method, SeededMethod, Stream
+from .method import Batch, Method, Network, SeededMethod, Stream
 from .naive import Naive
 from .registry import METHODS, method_from, settings_of
 from .single import Single
@@ -14,6 +14,7 @@ __all__ = [
     "Dropout",
     "Method",
     "Naive",
+    "Network",
     "SeededMethod",
     "Single",
     "Stream",
