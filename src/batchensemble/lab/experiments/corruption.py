@@ -1,6 +1,16 @@
 """Calibration and accuracy on corrupted images."""
 
-from batchensemble.lab.experiments.classifiers import BATCH, BOTH, DROPOUT, NAIVE, REPEATED_OWN_NORMS, SINGLE, TEN, row
+from batchensemble.lab.experiments.classifiers import (
+    BATCH,
+    BOTH,
+    DROPOUT,
+    NAIVE,
+    REPEATED,
+    REPEATED_OWN_NORMS,
+    SINGLE,
+    TEN,
+    row,
+)
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.records import SCALES, Scale
 from batchensemble.lab.report import Quantity
@@ -18,6 +28,7 @@ def _rows(scale: Scale) -> tuple[Row, ...]:
         row(NAIVE, scale, TEN[scale], **test),
         _sampled(DROPOUT, scale, 8, test),
         row(BATCH, scale, TEN[scale], **test),
+        row(REPEATED, scale, TEN[scale], **test),
         row(REPEATED_OWN_NORMS, scale, TEN[scale], **test),
         _sampled(BOTH, scale, 8, test),
         _sampled(DROPOUT, scale, 128, test),

@@ -1,6 +1,14 @@
 """Entropy on classes that the networks know and on classes that they have never seen."""
 
-from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, REPEATED_OWN_NORMS, SINGLE, methods
+from batchensemble.lab.experiments.classifiers import (
+    BATCH,
+    DROPOUT,
+    NAIVE,
+    REPEATED,
+    REPEATED_OWN_NORMS,
+    SINGLE,
+    methods,
+)
 from batchensemble.lab.experiments.experiment import Experiment
 from batchensemble.lab.report.views import View, comparison, entropy_histograms, higher
 from batchensemble.lab.studies.classification import CLASSIFICATION
@@ -16,7 +24,7 @@ UNSEEN_CLASSES = Experiment(
     item="Figure: histogram of the predictive entropy, CIFAR-10 (known) and CIFAR-100 (unknown)",
     claim="A single network is too sure of classes it has never seen; ensembles of both kinds are less so.",
     study=CLASSIFICATION,
-    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED_OWN_NORMS, test="unseen"),
+    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, REPEATED_OWN_NORMS, test="unseen"),
     show=(
         entropy_histograms(),
         comparison("auroc", "aupr", "fpr95", "entropy_known", "entropy_unknown", title="Telling the unseen by entropy"),
