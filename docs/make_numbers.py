@@ -31,6 +31,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         classification.cifar_short,
         classification.cifar_short_shifted,
         classification.recipes,
+        classification.fine_tuning,
         bandits.bandits,
         bandits.bandits_paired,
         bandits.bandits_rewards,
