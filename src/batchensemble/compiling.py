@@ -1,4 +1,4 @@
-"""Torch's compiler, told what suits members."""
+"""torch's compiler, with options that suit members."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ down what reads more than four tensors instead of joining it to the passes that 
 
 
 def compile_(module: nn.Module, **kwargs: Any) -> None:
-    """`module.compile(**kwargs)`, with those options if there are members in it."""
+    """Call `module.compile(**kwargs)`, with the options for members if there are any in it."""
     module.compile(**(compile_arguments(**kwargs) if member_modules(module) else kwargs))
 
 
@@ -32,7 +32,7 @@ def compile_arguments(
         {'backend': 'eager'}
     """
     if others.get("backend", "inductor") != "inductor":
-        given = {"mode": mode, "options": None if options is None else dict(options)}  # torch takes some out
+        given = {"mode": mode, "options": None if options is None else dict(options)}  # torch takes some options out
         return {**others, **{name: value for name, value in given.items() if value is not None}}
     return {**others, "options": {**MEMBERS, **_options_of(mode), **(options or {})}}
 
@@ -40,6 +40,6 @@ def compile_arguments(
 def _options_of(mode: str | None) -> dict[str, Any]:
     if mode is None:
         return {}
-    from torch._inductor import list_mode_options  # the compiler takes a while to import
+    from torch._inductor import list_mode_options  # slow to import
 
     return dict(list_mode_options(mode))
