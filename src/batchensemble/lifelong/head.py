@@ -13,13 +13,13 @@ HeadRule: TypeAlias = int | Callable[[int], nn.Module]
 class Lateral(nn.Module):
     """What earlier tasks' features add to a task's own: `up(relu(down([f_1, ..., f_k])))`.
 
-    It begins as nothing: `up` starts at zero. The connection is made once, where the network gives its features, and
-    not layer by layer, so that it fits every network.
+    At first it adds nothing: `up` starts at zero. The connection is made once, where the network returns its features,
+    and not layer by layer, so that it fits every network.
 
     Args:
         sources: names of the tasks it looks at.
         features: width of one task's features.
-        width: of the narrow layer between `down` and `up`.
+        width: width of the narrow layer between `down` and `up`.
 
     Examples:
         >>> lateral = Lateral(("birds", "cars"), features=8)
