@@ -10,8 +10,8 @@ from batchensemble.nn.changed import member_modules
 MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
 """Options of torch's compiler for a network with members.
 
-A pass over activations reads a few vectors more than in a plain network (r, s, and a norm's), and the compiler writes
-down what reads more than four tensors instead of joining it to the passes that use it. See benchmarks/NOTES.md.
+A pass over activations reads a few more vectors than in a plain network (r, s, and a norm's), and the compiler stores
+what reads more than four tensors instead of fusing it with the passes that use it. See benchmarks/NOTES.md.
 """
 
 

@@ -47,17 +47,17 @@ else:
 
 
 _RUST = re.compile(r"\(os error (\d+)\)")
-"""How safetensors and tokenizers tell what the disk answered."""
+"""How safetensors and tokenizers report an error of the disk."""
 
 _PAUSE = 0.05
-"""Seconds between two looks at a lock."""
+"""Seconds between two attempts to take a lock."""
 
 _ABANDONED = 24 * 60 * 60
-"""Seconds without a change after which a file that is being written may be one whose writer is gone."""
+"""Seconds without a change after which the writer of an unfinished file may be gone."""
 
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
-"""What disks answer that have no locks; the last one is NFS, where the service for them does not run."""
+"""Errors of disks that have no locks; the last one is that of NFS without its lock service."""
 
 
 class Busy(RuntimeError):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 HeadRule: TypeAlias = int | Callable[[int], nn.Module]
-"""How many features the backbone gives (a head is then one linear layer), or classes to a head."""
+"""How many features the backbone returns (a head is then one linear layer), or a function from classes to a head."""
 
 
 class Lateral(nn.Module):
