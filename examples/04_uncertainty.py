@@ -9,7 +9,7 @@ import batchensemble as be
 
 torch.manual_seed(0)
 
-# Regression: no data between -1 and 1. Every member sees every row: the loss is the mean of theirs.
+# Regression: no data between -1 and 1. Every member sees every row, and the loss is the mean of the members' losses.
 x = torch.cat([torch.empty(100, 1).uniform_(-3, -1), torch.empty(100, 1).uniform_(1, 3)])
 y = torch.sin(2 * x) + 0.05 * torch.randn_like(x)
 net = nn.Sequential(nn.Linear(1, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))

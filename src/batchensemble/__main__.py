@@ -1,4 +1,4 @@
-"""The command line as `batchensemble` and `python -m batchensemble`, which says what it needs where that is missing."""
+"""The command line, `batchensemble` or `python -m batchensemble`; if a package is missing, it says what to install."""
 
 
 def main() -> None:

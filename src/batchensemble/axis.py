@@ -1,7 +1,7 @@
-"""The member axis, one rule: folded into the batch inside a network, explicit at its edges.
+"""The member axis has one rule: folded into the batch inside a network, explicit at its edges.
 
 Inside, `(members * N, ...)`, member-major, so that ordinary modules work unchanged; outside, `(members, N, ...)`.
-This file is where the one becomes the other.
+This file converts one into the other.
 """
 
 import copy
@@ -15,13 +15,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
-Carriers = tuple[bool, ...]  # of every tensor among the inputs, in order: whether it carries rows
+Carriers = tuple[bool, ...]  # for every tensor among the inputs, in order: whether it carries rows
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
 _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """`function` on every tensor of nested tuples, lists, dicts and dataclasses; anything else stays as it is.
+    """Apply `function` to every tensor in nested tuples, lists, dicts and dataclasses; the rest stays as it is.
 
     Examples:
         >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
@@ -52,7 +52,7 @@ def _refilled(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _replaced(tree: Any, values: dict[Any, Any]) -> Any:
-    """A dataclass with these values in its fields, those that its constructor does not take included."""
+    """A dataclass with these values in its fields, including those that its constructor does not take."""
     fields = dataclasses.fields(tree)
     twin = dataclasses.replace(tree, **{f.name: values[f.name] for f in fields if f.init})
     for field in fields:
@@ -114,7 +114,7 @@ class Edge:
         return cls(axis, names, (*shared, _COUNT))
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
-        """N and its device: the rows of the first tensor argument in the signature."""
+        """N, the number of rows of the first tensor argument in the signature, and that tensor's device."""
         for value in self._in_order(args, kwargs):
             for tensor in tensors(value):
                 if tensor.ndim > self.axis:
@@ -122,9 +122,9 @@ class Edge:
         raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
 
     def carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Carriers:
-        """Which tensors carry the batch's rows: those of its size. The others are shared by all members.
+        """Which tensors carry the batch's rows: those of its size. All members share the others.
 
-        Asked once for a batch, since a part of it may happen to be as long as something shared.
+        Asked once for a batch, since a part of it may happen to be as long as a shared tensor.
         """
         rows, _ = self.rows(args, kwargs)
         return tuple(
@@ -132,9 +132,9 @@ class Edge:
         )
 
     def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Refuse to take a batch in parts where a tensor seems to have its rows elsewhere, and would stay whole.
+        """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
 
-        A part with the copies of all members may be as long as the batch, and would then fit without an error.
+        A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
         """
         rows, _ = self.rows(args, kwargs)
         for carries, (name, tensor) in zip(carriers, self._unshared(args, kwargs), strict=True):
@@ -149,7 +149,7 @@ class Edge:
     def map_rows(
         self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
     ) -> Inputs:
-        """`function(name, tensor)` on every tensor that carries rows, with the name of its argument."""
+        """Apply `function(name, tensor)` to every tensor that carries rows, with the name of its argument."""
         carries = iter(carriers)
 
         def each(name: str, value: Any) -> Any:
@@ -161,7 +161,7 @@ class Edge:
         return positional, {name: each(name, value) for name, value in kwargs.items()}
 
     def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any, late: bool = False) -> Inputs:
-        """The batch `copies` times, member-major; `late`, only what the network's own loss reads behind a fan-out."""
+        """Repeat the batch, member-major; if `late`, only what the network's own loss reads after the fan-out."""
         if copies == 1:
             return tuple(args), dict(kwargs)
 
@@ -176,13 +176,13 @@ class Edge:
         return args, kwargs
 
     def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None, trunk: bool = False) -> Any:
-        """Every tensor of an output with `members * rows` rows as `(members, ..., rows, ...)`.
+        """Reshape every tensor of an output that has `members * rows` rows to `(members, ..., rows, ...)`.
 
         Args:
             tree: the network's output.
             members: how many members answered.
             rows: how many rows each of them answered.
-            keep: rows to keep of each member's (the first ones), where some were only there for safety.
+            keep: how many of each member's rows to keep (the first ones), if some were only there for safety.
             trunk: whether tensors may come from before a fan-out, where all members have the same `rows` rows.
         """
 
@@ -239,7 +239,7 @@ class Edge:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """Where in a structured output the answer is: a key, an attribute or a position; `None` is the output itself."""
+    """Where the answer is in a structured output: a key, an attribute or a position; `None` is the output itself."""
 
     key: str | int | None
 

@@ -1,4 +1,4 @@
-"""Torch's compiler, told what suits members."""
+"""torch's compiler, with options that suit members."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from batchensemble.nn.changed import member_modules
 MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
 """Options of torch's compiler for a network with members.
 
-A pass over activations reads a few vectors more than in a plain network (r, s, and a norm's), and the compiler writes
-down what reads more than four tensors instead of joining it to the passes that use it. See benchmarks/NOTES.md.
+A pass over activations reads a few more vectors than in a plain network (r, s, and a norm's), and the compiler stores
+what reads more than four tensors instead of fusing it with the passes that use it. See benchmarks/NOTES.md.
 """
 
 
 def compile_(module: nn.Module, **kwargs: Any) -> None:
-    """`module.compile(**kwargs)`, with those options if there are members in it."""
+    """Call `module.compile(**kwargs)`, with the options for members if there are any in it."""
     module.compile(**(compile_arguments(**kwargs) if member_modules(module) else kwargs))
 
 
@@ -32,7 +32,7 @@ def compile_arguments(
         {'backend': 'eager'}
     """
     if others.get("backend", "inductor") != "inductor":
-        given = {"mode": mode, "options": None if options is None else dict(options)}  # torch takes some out
+        given = {"mode": mode, "options": None if options is None else dict(options)}  # torch takes some options out
         return {**others, **{name: value for name, value in given.items() if value is not None}}
     return {**others, "options": {**MEMBERS, **_options_of(mode), **(options or {})}}
 
@@ -40,6 +40,6 @@ def compile_arguments(
 def _options_of(mode: str | None) -> dict[str, Any]:
     if mode is None:
         return {}
-    from torch._inductor import list_mode_options  # the compiler takes a while to import
+    from torch._inductor import list_mode_options  # slow to import
 
     return dict(list_mode_options(mode))

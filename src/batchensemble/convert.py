@@ -1,4 +1,4 @@
-"""The two ways to an ensemble: convert a network, or load a file."""
+"""The two ways to get an ensemble: convert a network, or load a file."""
 
 import inspect
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ def convert(
     copy: bool = True,
     generator: torch.Generator | None = None,
 ) -> Ensemble:
-    """Make any network an ensemble whose members share its weights: member i has `W o s_i r_i^T`.
+    """Turn any network into an ensemble whose members share its weights: member i has `W o s_i r_i^T`.
 
     Args:
         net: the network, pre-trained or not; its weights are kept.
@@ -54,7 +54,7 @@ def convert(
         combine: how members become one answer in `eval()`: "softmax", "sigmoid", "mean", "vote", a callable on the
             `(members, N, ...)` outputs, or `None` (no common answer).
         class_dim: the axis of the classes in the network's output.
-        output: the field of a structured output that is combined; `logits`, else the first tensor.
+        output: the field of a structured output that is combined; by default `logits`, else the first tensor.
         fan_out: name of the module where one copy of the batch becomes `members` copies; the input by default.
         batch_dim: the axis that holds the rows, counted from the first.
         shared_inputs: names of arguments that carry no rows (a causal mask).
@@ -74,7 +74,7 @@ def convert(
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
-    Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # refuses before anything is changed
+    Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # raises before anything is changed
     rank = check_count("rank", rank)
     settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
@@ -110,10 +110,10 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
     """Read an ensemble into a copy of the network that it was made from.
 
     Args:
-        path: a file by `Ensemble.save`.
+        path: a file written by `Ensemble.save`.
         net: the plain network: its class and sizes count, not its weights.
-        combine: by default what the file says; needed where the ensemble was saved with a callable, which no file
-            can hold.
+        combine: by default what the file says; needed if the ensemble was saved with a callable, which no file can
+            hold.
 
     Examples:
         >>> import tempfile
@@ -131,7 +131,7 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
     if combine is not _STORED:
         settings["combine"] = combine
     chosen = set(header["converted"])
-    unseen = torch.Generator()  # every value is replaced below: the caller's random numbers stay as they are
+    unseen = torch.Generator()  # its values are all replaced below, and the caller's random state stays as it is
     model = convert(net, header["members"], include=lambda name, _: name in chosen, generator=unseen, **settings)
     files.check_fit(path, tensors, {name: t.shape for name, t in files.distinct_state(model.net).items()})
     model.net.load_state_dict(tensors, strict=False)

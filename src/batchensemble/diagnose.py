@@ -1,4 +1,4 @@
-"""Is it really an ensemble? How different members are, and what that is worth, on your data."""
+"""Is it really an ensemble? How different the members are on your data, and what that is worth."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,26 +15,26 @@ from batchensemble.ensemble import Ensemble, evaluating
 from batchensemble.nn.changed import member_modules
 from batchensemble.prediction import Prediction
 
-# Independent networks disagree on as many rows as they get wrong, within a factor of two; members that differ on a
-# tenth of that, and owe less than a fiftieth of their uncertainty to each other, are one network in practice.
+# Independent networks disagree on as many rows as they get wrong, within a factor of two. Members that disagree on a
+# tenth of that, and owe less than a fiftieth of their uncertainty to disagreement, are one network in practice.
 COLLAPSED_DISAGREEMENT = 0.1
 COLLAPSED_INFORMATION = 0.02
-SURE = 2.0  # standard errors by which a gain is one; the likelihood of a mean is always above the members' mean one
+SURE = 2.0  # standard errors that make a gain count; a mean's likelihood is always above the members' mean
 IGNORED = -100  # torch's label for positions that do not count
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How far the members of an ensemble are apart; printed in plain words.
+    """How far apart the members of an ensemble are; prints in plain words.
 
     Attributes:
         members: number of members.
         rows: number of labelled rows.
         similarity: for every converted layer, the mean cosine between members' r, and between their s.
         disagreement: share of pairs of members that answer differently.
-        disagreement_over_error: that, divided by the members' mean error.
+        disagreement_over_error: `disagreement` divided by the members' mean error.
         pairwise_kl: mean divergence between two members' answers, in nats.
-        mutual_information: what members contradict each other about, in nats.
+        mutual_information: what members disagree about, in nats.
         entropy: the ensemble's whole uncertainty, in nats.
         member_accuracy: accuracy of every member.
         accuracy: accuracy of the ensemble.
@@ -64,7 +64,7 @@ class Diagnosis:
 
     @property
     def gain(self) -> float:
-        """Accuracy of the ensemble above that of its mean member."""
+        """Accuracy of the ensemble minus the members' mean accuracy."""
         return self.accuracy - sum(self.member_accuracy) / self.members
 
     @property
@@ -75,7 +75,7 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The diagnosis in words."""
         if self.members == 1:
             return "One member is one network: there is nothing to compare."
         if self.collapsed:
@@ -112,13 +112,13 @@ class Diagnosis:
 
 
 def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
-    """How different the members are on labelled data, and what averaging them is worth.
+    """Measure how different the members are on labelled data, and what averaging them is worth.
 
     Args:
         model: an ensemble of classifiers (`combine` "softmax" or "vote").
-        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, the labels one for each answer; or
-            a dict with `labels` in it, compared as the network's own loss does: a causal language model's are shifted.
-            Labels of -100 are left out. Inputs are moved to where the model is.
+        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, with one label for each answer; or
+            dicts with `labels`, compared as the network's own loss does: those of a causal language model are shifted.
+            Labels of -100 are left out. Inputs are moved to the model's device.
 
     Examples:
         >>> import batchensemble as be
@@ -165,7 +165,7 @@ def _gains(member_probs: Tensor, labels: Tensor) -> dict[str, float]:
 
 
 def _standard_error(differences: Tensor) -> float:
-    """Infinite for a single row, of which nothing can be said."""
+    """The standard error of the mean; infinite for a single row, which says nothing about it."""
     return metrics.standard_error(differences).item() if len(differences) > 1 else math.inf
 
 
@@ -180,7 +180,7 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         if not found and isinstance(batch, Mapping):
             shifts = _own_loss_shifts(model, kwargs, labels)
         if isinstance(batch, Mapping) and "labels" in model.edge.names:
-            kwargs["labels"] = labels.to(model.device)  # an encoder-decoder makes its decoder's inputs of them
+            kwargs["labels"] = labels.to(model.device)  # an encoder-decoder derives its decoder's inputs from them
         labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
         probs = model.predict(*args, **kwargs).member_probs.double().cpu()
         axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
@@ -199,7 +199,7 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
 
 
 def _rows_first(model: Ensemble, labels: Tensor, ndim: int) -> Tensor:
-    """Labels in the order of a prediction, whose rows come first; of an output's `ndim` axes they lack the classes."""
+    """Move the labels' rows to the front, as in a prediction; of an output's `ndim` axes, labels lack the classes."""
     rows = model.settings.batch_dim
     rows -= model.settings.class_dim % ndim < rows
     return labels.movedim(rows, 0) if labels.ndim > rows else labels
@@ -209,7 +209,7 @@ def _rows_first(model: Ensemble, labels: Tensor, ndim: int) -> Tensor:
 def _own_loss_shifts(model: Ensemble, inputs: Mapping[str, Any], labels: Tensor) -> bool:
     """Whether the network's own loss compares position t with label t + 1, as causal language models' losses do.
 
-    Then nothing answers a label at the first position, and the loss is the same with another one there.
+    If so, nothing is compared with the label at the first position, and another label there leaves the loss the same.
     """
     if "labels" not in model.edge.names or labels.ndim != 2 or not labels.numel():
         return False

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and work that one process does at a time."""
+"""Files that are either complete or absent, and work that only one process does at a time."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    _BYTE = 1 << 62  # nobody can read a locked byte there, so it is one behind every file's end
+    _BYTE = 1 << 62  # beyond the end of any file, since nobody can read a locked byte on Windows
 
     def _lock(file: int) -> None:
         os.lseek(file, _BYTE, os.SEEK_SET)
@@ -25,7 +25,7 @@ if sys.platform == "win32":
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
     def _runs(process: int) -> bool:
-        return False  # os.kill would send it Ctrl-C; and there a file that is being written cannot be removed
+        return False  # os.kill would send it Ctrl-C; and a file that is being written cannot be removed there
 
 else:
     import fcntl
@@ -41,23 +41,23 @@ else:
             os.kill(process, 0)
         except ProcessLookupError:
             return False
-        except PermissionError:  # somebody else's
+        except PermissionError:  # it is another user's
             return True
         return True
 
 
 _RUST = re.compile(r"\(os error (\d+)\)")
-"""How safetensors and tokenizers tell what the disk answered."""
+"""How safetensors and tokenizers report an error of the disk."""
 
 _PAUSE = 0.05
-"""Seconds between two looks at a lock."""
+"""Seconds between two attempts to take a lock."""
 
 _ABANDONED = 24 * 60 * 60
-"""Seconds without a change after which a file that is being written may be one whose writer is gone."""
+"""Seconds without a change after which the writer of an unfinished file may be gone."""
 
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
-"""What disks answer that have no locks; the last one is NFS, where the service for them does not run."""
+"""Errors of disks that have no locks; the last one is that of NFS without its lock service."""
 
 
 class Busy(RuntimeError):
@@ -66,11 +66,11 @@ class Busy(RuntimeError):
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Gives a path beside `path` to write to, and renames it to `path` when everything went well.
+    """Yield a path beside `path` to write to, and rename it to `path` if everything went well.
 
-    A process killed at any moment, or a disk that fills up, leaves the former `path` as it was. Processes and threads
-    that write the same `path` do not meet: the last one to end has it. What a killed process had begun beside `path`
-    is removed by who writes there a day later.
+    A process killed at any moment, or a disk that fills up, leaves the old `path` as it was. Processes and threads
+    that write to the same `path` do not interfere: the last one to finish wins. What a killed process left beside
+    `path` is removed by whoever writes there at least a day later.
 
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.
@@ -83,7 +83,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         >>> target.read_text(), [p.name for p in target.parent.iterdir()]
         ('done', ['note.txt'])
     """
-    path, writer = path.absolute(), os.getpid()  # wherever the process goes meanwhile
+    path, writer = path.absolute(), os.getpid()  # even if the process changes directory
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
@@ -99,12 +99,12 @@ def written_whole(path: Path) -> Iterator[Path]:
         advice = ". Free some space and run again" if number == errno.ENOSPC else ""
         raise OSError(number, f"{what}; {path} is as it was before{advice}") from error
     finally:
-        if os.getpid() == writer:  # a forked child that leaves the block leaves the file
+        if os.getpid() == writer:  # a forked child that leaves the block must not remove the file
             beside.unlink(missing_ok=True)
 
 
 def check_folder(path: Path) -> None:
-    """Refuses a path that a user gave where its folder is not there: a mistyped one is not made.
+    """Refuse a user's path whose folder does not exist: a mistyped folder is not created.
 
     Examples:
         >>> check_folder(Path("/nowhere/model.onnx"))
@@ -116,7 +116,7 @@ def check_folder(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Brings the names in a folder to the disk."""
+    """Flush the names in a folder to the disk."""
     if sys.platform == "win32":  # where a folder cannot be opened
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -128,7 +128,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Holds the work named by `path` for this process; the lock goes with the process, however it ends.
+    """Reserve the work named by `path` for this process; the lock ends with the process, however that ends.
 
     Raises:
         Busy: another process holds it, and `wait` is false.
@@ -148,9 +148,9 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def held(place: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
-    """Holds a file that is there for nothing else, as `locked` does; `busy` is what `Busy` says."""
+    """Lock a file that has no other purpose, as `locked` does; `busy` is the message of `Busy`."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("ab") as file:  # left there: who waits has it open, and who comes later must meet them
+    with place.open("ab") as file:  # never removed: latecomers must lock the file that others have open
         take(file.fileno(), busy, wait=wait)
         taker = os.getpid()
         try:
@@ -160,15 +160,15 @@ def held(place: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
 
 
 def take(file: int, busy: str, *, wait: bool = False) -> None:
-    """Takes an open file for this process alone, until it is released or the process ends, however it ends.
+    """Lock an open file for this process alone, until it is released or the process ends, however it ends.
 
     Args:
         file: its descriptor.
-        busy: what `Busy` says.
-        wait: for whoever has it, instead of raising.
+        busy: the message of `Busy`.
+        wait: wait for whoever holds it, instead of raising.
 
     Raises:
-        Busy: somebody has it, another process or another place of this one, and `wait` is false.
+        Busy: it is held, by another process or elsewhere in this one, and `wait` is false.
     """
     while True:
         try:
@@ -184,14 +184,14 @@ def take(file: int, busy: str, *, wait: bool = False) -> None:
 
 
 def release(file: int, taker: int) -> None:
-    """Gives back what `take` took; to close the file is not enough while a forked child has it open, too.
+    """Release what `take` locked; closing the file is not enough while a forked child has it open, too.
 
-    In that child it does nothing: parent and child have one lock between them, and whoever unlocks it frees it for
-    both. A child that lets go of what it inherited, at its end at the latest, must not let others in on its parent.
+    In that child it does nothing: parent and child share one lock, and unlocking it in either frees it for both. A
+    child that lets go of what it inherited, at the latest when it ends, must not release its parent's lock.
 
     Args:
         file: its descriptor, still open.
-        taker: the process that took it, as `os.getpid()` said there.
+        taker: the process that locked it, by its `os.getpid()`.
     """
     if os.getpid() == taker:
         with suppress(OSError):  # a disk without locks
@@ -199,23 +199,23 @@ def release(file: int, taker: int) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Removes what killed writers of `path` have left beside it.
+    """Remove what killed writers of `path` have left beside it.
 
-    Never what a living one writes: on this machine its process is there, however long it sleeps. A process of another
-    machine on the same disk, or of another container, cannot be asked for; but it has not stopped for a day in the
-    middle of a file, and no two clocks are a day apart.
+    The file of a living writer is never removed. On this machine its process can be found, however long it sleeps. A
+    process on another machine with the same disk, or in another container, cannot be found; but it will not have
+    stopped for a day in the middle of a file, and no two clocks are a day apart.
     """
     left = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.\d+\.part")
-    with suppress(OSError):  # who may not look around may still write
+    with suppress(OSError):  # a folder that cannot be listed may still be writable
         others = [(other, found) for other in path.parent.iterdir() if (found := left.fullmatch(other.name))]
         for other, found in others:
-            with suppress(OSError):  # one that is gone, or a folder
+            with suppress(OSError):  # it is gone, or a folder
                 if time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):
                     other.unlink()
 
 
 def _disk_error(error: Exception, beside: Path) -> int | None:
-    """The number of what the disk answered, also where a library has put it into an error of its own.
+    """The number of the disk's error, even if a library has wrapped it in an error of its own; `None` for others.
 
     Examples:
         >>> _disk_error(RuntimeError("I/O error: No space left on device (os error 28)"), Path("a")) == errno.ENOSPC
@@ -228,12 +228,12 @@ def _disk_error(error: Exception, beside: Path) -> int | None:
     if isinstance(error, RuntimeError) and isinstance(error.__context__, OSError):  # torch.save, on its way out
         return error.__context__.errno
     told = _RUST.search(str(error))
-    if told and sys.platform == "win32":  # which has numbers of its own, and OSError knows them
+    if told and sys.platform == "win32":  # it has numbers of its own, which OSError translates
         return OSError(0, "", None, int(told[1])).errno
     return int(told[1]) if told else None
 
 
 def _flush(path: Path) -> None:
-    """Brings a file to the disk before its name changes."""
-    with path.open("rb+") as file:  # Windows flushes only what may be written
+    """Flush a file to the disk before it is renamed."""
+    with path.open("rb+") as file:  # Windows flushes only files that are open for writing
         os.fsync(file.fileno())

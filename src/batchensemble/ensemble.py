@@ -1,4 +1,4 @@
-"""An ensemble around any network: rows are dealt, routed or repeated, and members' answers combined."""
+"""An ensemble around any network: rows are split, routed or repeated, and members' answers combined."""
 
 import copy
 import inspect
@@ -28,7 +28,7 @@ from batchensemble.prediction import Combine, Prediction, combine_outputs
 
 @dataclass(frozen=True)
 class Settings:
-    """What `convert` was told, apart from the layers chosen; see there."""
+    """The arguments of `convert`, except those that choose layers; see there."""
 
     init: Init = "sign"
     norm: str = "shared"
@@ -43,7 +43,7 @@ class Settings:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; afterwards every module is in the mode that it was in."""
+    """Switch to evaluation mode for a while; afterwards every module is back in the mode that it was in."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -56,12 +56,12 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 class Ensemble(nn.Module):
     """Members that share one network. Made by `convert`, or read by `load`.
 
-    In training `model(x)` deals the rows over the members; in evaluation all members answer every row and are
-    combined. `member=` names one member for all rows, or one for each.
+    In training `model(x)` splits the rows over the members; in evaluation all members answer every row, and their
+    answers are combined. `member=` names one member for all rows, or one for each.
 
     Attributes:
-        net: the network, its layers converted.
-        settings: what `convert` was told.
+        net: the network with its layers converted.
+        settings: the arguments of `convert`.
         conversion: which layers were converted, and why others were not.
         edge: how its inputs and outputs carry rows.
     """
@@ -71,7 +71,7 @@ class Ensemble(nn.Module):
         self.net, self.settings, self.conversion = net, settings, conversion
         if settings.fan_out is not None:
             fans.install_(net, settings.fan_out)
-        self.training = net.training  # and not train(): a layer that was frozen in eval stays so
+        self.training = net.training  # not train(): a layer that was frozen in eval stays so
         self._count = member_modules(net)[0][1].members
         self._warned = False
         self._sign()
@@ -85,11 +85,11 @@ class Ensemble(nn.Module):
             return type(self).forward(self, *args, **kwargs)
 
         forward.__doc__ = type(self).forward.__doc__
-        forward.__code__ = forward.__code__.replace()  # its own, by which torch counts an ensemble's recompilations
+        forward.__code__ = forward.__code__.replace()  # its own: torch counts recompilations by it
         me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         whole = with_member(signature)
         forward.__signature__ = whole.replace(parameters=[me, *whole.parameters.values()])  # type: ignore[attr-defined]
-        self.__dict__["forward"] = MethodType(forward, self)  # a method, since Accelerate binds its function anew
+        self.__dict__["forward"] = MethodType(forward, self)  # a method, since Accelerate rebinds its function
 
     def __getstate__(self) -> dict[str, Any]:
         bound = ("forward", "_side_by_side", "_compiled_call_impl")
@@ -100,7 +100,7 @@ class Ensemble(nn.Module):
         self._sign()
 
     def _replicate_for_data_parallel(self) -> Self:
-        """DataParallel's replicas take over every attribute; what is bound to this ensemble is bound to them."""
+        """DataParallel's replicas take over every attribute; bind to the replica what is bound to this ensemble."""
         replica: Self = super()._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
         replica.__dict__ = replica.__getstate__()
         replica._sign()
@@ -119,7 +119,7 @@ class Ensemble(nn.Module):
     # ---- answering -----------------------------------------------------------------------------------------------
 
     def forward(self, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
-        """Answer a batch: rows dealt over the members in training, all members combined in evaluation.
+        """Answer a batch: rows are split over the members in training, all members are combined in evaluation.
 
         Args:
             *args: the network's inputs, `(N, ...)` on axis `batch_dim`.
@@ -127,8 +127,8 @@ class Ensemble(nn.Module):
             **kwargs: the network's keyword inputs.
 
         Returns:
-            What the network returns, its answer `(N, ...)`. Combined, that is log-probabilities `(N, ..., classes)` for
-            "softmax"; other tensors of a structured output then come as `(members, N, ...)`.
+            What the network returns, its answer as `(N, ...)`. When members are combined, that is log-probabilities
+            `(N, ..., classes)` for "softmax", and other tensors of a structured output come as `(members, N, ...)`.
 
         Examples:
             >>> import batchensemble as be
@@ -150,7 +150,7 @@ class Ensemble(nn.Module):
         return self._travel(self._route(rows, owner), args, kwargs)
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
-        """Every member on every row: each tensor of the output as `(members, N, ...)`; differentiable.
+        """Let every member answer every row: each tensor of the output as `(members, N, ...)`; differentiable.
 
         Examples:
             >>> import batchensemble as be
@@ -160,12 +160,12 @@ class Ensemble(nn.Module):
         return self._side_by_side(self.edge.carriers(args, kwargs), args, kwargs)
 
     def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Any:
-        """`members`, told which inputs carry rows."""
+        """`members`, given which inputs carry rows."""
         if "member" in kwargs:
             raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
         rows, _ = self.edge.rows(args, kwargs)
         late = self.settings.fan_out is not None
-        # A single row would broadcast over a torn residual unseen, so behind a late fan-out it travels as two.
+        # A single row would broadcast unnoticed where a late fan-out cuts a residual connection, so it travels as two.
         sent = 2 if late and rows == 1 else rows
         if sent != rows:
             args, kwargs = self.edge.repeat(2, carriers, args, kwargs)
@@ -181,8 +181,8 @@ class Ensemble(nn.Module):
 
         Args:
             *args: the network's inputs.
-            batch_size: rows per pass; all at once by default. Inputs are cut on axis `batch_dim`; what seems to hold
-                rows on another (a recurrent state, a mask per head) is refused.
+            batch_size: rows per pass; all at once by default. Inputs are cut on axis `batch_dim`; one that seems to
+                hold rows on another axis (a recurrent state, a mask per head) is refused.
             **kwargs: the network's keyword inputs.
 
         Examples:
@@ -205,7 +205,7 @@ class Ensemble(nn.Module):
 
         `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
         """
-        super().compile(*args, **compile_arguments(**kwargs))  # anew below: torch takes some options out of them
+        super().compile(*args, **compile_arguments(**kwargs))  # made again below: torch removes some of them
         method = type(self)._side_by_side
         whole = MethodType(FunctionType(method.__code__.replace(), method.__globals__), self)  # as in `_sign`
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
@@ -217,10 +217,10 @@ class Ensemble(nn.Module):
         output = self._side_by_side(carriers, some, named)
         answers = Field.find(output, self.settings.output).get(output).movedim(axis + 1, 1)
         is_compiled = "_side_by_side" in self.__dict__
-        return answers.clone() if is_compiled else answers  # a CUDA graph writes over its last answers
+        return answers.clone() if is_compiled else answers  # a CUDA graph overwrites its last answers
 
     def _combined(self, output: Any) -> Any:
-        """One answer from all members in the combined field; the others keep their member axis."""
+        """Combine the members' answers in one field; the other fields keep their member axis."""
         field, axis = Field.find(output, self.settings.output), self.settings.batch_dim
         outputs = field.get(output).movedim(axis + 1, 1)  # (members, N, ...)
         answer = combine_outputs(outputs, self.settings.combine, self.class_axis(outputs.ndim - 1))
@@ -260,7 +260,7 @@ class Ensemble(nn.Module):
         try:
             output = self.net(*args, **kwargs)
         except (RuntimeError, ValueError) as error:
-            if isinstance(error, torch.OutOfMemoryError) or torch.compiler.is_compiling():  # a graph explains nothing
+            if isinstance(error, torch.OutOfMemoryError) or torch.compiler.is_compiling():  # no explanations in a graph
                 raise
             if reason := self._why(error, kwargs):
                 raise RuntimeError(reason) from error
@@ -271,7 +271,7 @@ class Ensemble(nn.Module):
         return output
 
     def _why(self, error: Exception, kwargs: Any) -> str:
-        """What the network's error means, where an ensemble knows more than the network."""
+        """What the network's error means, if the ensemble knows more than the network; empty otherwise."""
         reason, cut = why_it_fails(self.net, error, self.conversion.converted), self.settings.fan_out
         return reason if reason or cut is None else fans.why_it_cannot_be_cut(cut, error, kwargs)
 
@@ -298,12 +298,12 @@ class Ensemble(nn.Module):
         return restore_(net, pick)
 
     def add_members(self, count: int, like: int | None = None, generator: torch.Generator | None = None) -> Self:
-        """Grow by `count` members; those that are there answer as before. Rebuild optimisers afterwards.
+        """Add `count` members; the existing ones answer as before. Rebuild optimisers afterwards.
 
         Args:
             count: how many.
             like: copy this member; by default r and s start as in `convert`, biases and norms at the members' mean.
-            generator: where random fast weights come from.
+            generator: source of random fast weights.
 
         Examples:
             >>> import batchensemble as be
@@ -319,7 +319,7 @@ class Ensemble(nn.Module):
         return self
 
     def keep_members(self, indices: Sequence[int]) -> Self:
-        """Shrink to these members, in this order. Rebuild optimisers afterwards."""
+        """Keep only these members, in this order. Rebuild optimisers afterwards."""
         indices = [checked_member(index, len(self)) for index in indices]
         if not indices:
             raise ValueError("an ensemble needs at least one member to keep")
@@ -332,7 +332,7 @@ class Ensemble(nn.Module):
     # ---- files ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """The whole ensemble as one safetensors file; read it back with `batchensemble.load`."""
+        """Write the whole ensemble to one safetensors file; read it back with `batchensemble.load`."""
         settings = asdict(self.settings)
         if callable(self.settings.combine):
             settings["combine"] = {"callable": getattr(self.settings.combine, "__name__", "a rule")}
@@ -340,14 +340,14 @@ class Ensemble(nn.Module):
         files.write(path, "ensemble", files.distinct_state(self.net), header)
 
     def save_member(self, member: int, path: str | Path) -> None:
-        """One member's own tensors, and the fingerprint of everything that its answers share with the others."""
+        """Write one member's own tensors, and fingerprints of everything that it shares with the others."""
         member = checked_member(member, len(self))
         tensors = {name: tensor[member] for name, tensor in self._own_tensors().items()}
         files.write(path, "member", tensors, {"fingerprints": files.fingerprints(self.net)})
 
     @torch.no_grad()
     def load_member(self, path: str | Path) -> int:
-        """Add the member of a file; returns its index. Refused where the shared weights are others."""
+        """Add the member in a file and return its index; a file saved with other shared weights is refused."""
         tensors, header = files.read(path, "member")
         own = files.fingerprints(self.net)
         for layer in [*own, *header["fingerprints"]]:
@@ -380,7 +380,7 @@ class Ensemble(nn.Module):
     def gradient_checkpointing_enable(
         self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
     ) -> None:
-        """The network's own (Transformers), the route handed along: what Trainer calls for `gradient_checkpointing`."""
+        """Call the network's own (Transformers), carrying the route; Trainer does this for `gradient_checkpointing`."""
         options = {"use_reentrant": False, "context_fn": carry_route, **(gradient_checkpointing_kwargs or {})}
         self.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options, **others)  # type: ignore[operator]
 

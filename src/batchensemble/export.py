@@ -52,8 +52,8 @@ class Served(nn.Module):
 def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedProgram:
     """`torch.export` of the ensemble with a dynamic batch; run it with `program.module()(x)`.
 
-    Its outputs are probabilities, entropy, mutual information and members' outputs; for regression the mean, the
-    standard deviation and members' outputs.
+    Its outputs are probabilities, entropy, mutual information and the members' outputs; for regression, the mean, the
+    standard deviation and the members' outputs.
 
     Args:
         model: the ensemble.
@@ -72,14 +72,14 @@ def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedPro
 def export_onnx(
     model: Ensemble, *inputs: Tensor, path: str | Path, input_names: Sequence[str] | None = None, **options: Any
 ) -> tuple[str, ...]:
-    """One ONNX file of the ensemble with a dynamic batch; needs the extra `onnx`.
+    """Write the ensemble to one ONNX file with a dynamic batch; needs the extra `onnx`.
 
     Args:
         model: the ensemble.
         *inputs: example inputs, at least two rows.
-        path: where the file goes; written beside and renamed.
+        path: where the file goes; it is written beside this path and then renamed.
         input_names: what the graph calls its inputs; by default the network's own argument names.
-        **options: more for `torch.onnx.export`.
+        **options: further options of `torch.onnx.export`.
 
     Returns:
         The names of the graph's outputs, in order.
@@ -111,13 +111,13 @@ def export_onnx(
 
 @contextmanager
 def _serving(model: Ensemble) -> Iterator[Served]:
-    """The module to export, in evaluation mode and without gradients; afterwards every module is in its own mode."""
+    """The module to export, in evaluation mode, without gradients; afterwards every module is back in its own mode."""
     with evaluating(model), torch.no_grad():
         yield Served(model).eval()
 
 
 def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:
-    """Rows are dynamic wherever an input has them."""
+    """Mark the rows as dynamic in every input that has them."""
     axis = model.settings.batch_dim
     rows, _ = model.edge.rows(inputs, {})
     if rows < 2:

@@ -1,18 +1,18 @@
-"""Packages that only some parts need, and which extra of this one brings them."""
+"""Packages that only some parts need, and the extras of this one that install them."""
 
 from importlib.util import find_spec
 
 
 def require(what: str, extra: str, *packages: str) -> None:
-    """Refuse to begin what could not be ended.
+    """Refuse to start what could not be finished: check that optional packages are installed.
 
     Args:
-        what: needs the packages.
-        extra: of this package, which installs them.
-        *packages: by the names of their modules.
+        what: what needs the packages.
+        extra: the extra of this package that installs them.
+        *packages: names of their modules.
 
     Raises:
-        ModuleNotFoundError: one is not here; says what to install.
+        ModuleNotFoundError: a package is missing; the message says what to install.
 
     Examples:
         >>> require("export_onnx", "onnx", "torch")

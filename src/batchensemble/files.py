@@ -1,4 +1,4 @@
-"""safetensors files: tensors and a JSON header, written beside and renamed, so that a file is whole or not there."""
+"""safetensors files: tensors and a JSON header, written beside and renamed, so that a file is complete or absent."""
 
 import hashlib
 import json
@@ -20,17 +20,17 @@ _KEY = "batchensemble"
 
 
 def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
-    """Write one file of ours, whole or not at all.
+    """Write one of our files, completely or not at all.
 
     Args:
-        path: where to; replaced if it is there.
+        path: where to write; an existing file is replaced.
         kind: what it holds: "ensemble", "member", "task", "shared", "sampler" or "weights" (a sampler's).
-        tensors: what to keep; NaN in any of them is refused.
+        tensors: what to store; NaN in any of them is refused.
         header: what belongs to them, as JSON values.
 
     Raises:
         FileNotFoundError: there is no folder to write into.
-        ValueError: a tensor holds NaN, is complex128, or lies on several processes.
+        ValueError: a tensor holds NaN, is complex128, or is sharded over several processes.
         OSError: the disk is full or cannot be written to.
     """
     path = Path(path)
@@ -44,7 +44,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
     metadata = {_KEY: json.dumps({"format": FORMAT, "kind": kind, **header})}
     with written_whole(path) as beside:
         beside.touch()
-        mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read
+        mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read it
         save_file(_apart(tensors), beside, metadata)
         beside.chmod(mode)
 
@@ -62,7 +62,7 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and header of a file of ours; a foreign or damaged one is a `ValueError` that says so."""
+    """Read the tensors and the header of one of our files; a foreign or damaged file raises a `ValueError`."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -105,7 +105,7 @@ def check_fit(path: str | Path, found: dict[str, Tensor], expected: dict[str, to
 
 
 def distinct_state(net: nn.Module) -> dict[str, Tensor]:
-    """The state of a network with every tied tensor once, under its first name."""
+    """The state of a network, with every tied tensor once, under its first name."""
     seen: set[int] = set()
     state = {}
     for name, tensor in net.state_dict(keep_vars=True).items():
@@ -121,7 +121,7 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
 
 
 def fingerprints(net: nn.Module) -> dict[str, str]:
-    """A hash, layer by layer, of everything members share: weights, plain layers, norm statistics.
+    """Hash, layer by layer, everything that members share: weights, plain layers, norm statistics.
 
     Examples:
         >>> list(fingerprints(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
@@ -141,7 +141,7 @@ def fingerprints(net: nn.Module) -> dict[str, str]:
 
 
 def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Own tensors of a module that no member has to itself and that answers depend on."""
+    """A module's own tensors that belong to no single member and that answers depend on."""
     stacked = module.stacked if isinstance(module, MemberModule) else ()
     own = {**module._parameters, **module._buffers}
     transient = {*module._non_persistent_buffers_set, "num_batches_tracked", *stacked}
@@ -149,7 +149,7 @@ def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
 
 
 def raw_bytes(tensor: Tensor) -> bytes:
-    """The numbers as they lie in memory, also of types that NumPy does not have.
+    """A tensor's bytes as they lie in memory, even for dtypes that NumPy does not have.
 
     Examples:
         >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()

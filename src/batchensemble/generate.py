@@ -1,7 +1,7 @@
-"""Transformers' own `generate` for an ensemble: all members decode in step, or every row has its own.
+"""Transformers' own `generate` for an ensemble: all members decode in step, or every row has its own member.
 
 The network is reborn as a subclass of itself whose step answers for the ensemble. Its cache holds every member's
-rows, member-major, `(members * N * beams, ...)`, and a beam that moves takes the rows of all members along.
+rows, member-major, `(members * N * beams, ...)`; when a beam moves, the rows of all members move with it.
 """
 
 import inspect
@@ -22,11 +22,11 @@ from batchensemble.nn.route import Route, current, travel
 
 
 def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
-    """Sequences from an ensemble of language models: greedy, sampled or by beam search, with the key-value cache.
+    """Generate from an ensemble of language models: greedily, by sampling or by beam search, with a key-value cache.
 
-    At every step each member sees the same words so far, and the next one is chosen by the log of the members' mean
-    probability, `log mean_i p_i(y_t | y_<t, x)` (or by whatever else `combine` says). So scores are log-probabilities
-    where a plain network's would be logits. Without gradients, in evaluation mode.
+    At every step each member sees the same tokens so far, and the next one is chosen by the log of the members' mean
+    probability, `log mean_i p_i(y_t | y_<t, x)` (or by whatever `combine` says instead). So scores are
+    log-probabilities where a plain network's would be logits. Runs without gradients, in evaluation mode.
 
     Args:
         model: an ensemble of one of Transformers' networks that generate, decoder-only or encoder-decoder.
@@ -35,11 +35,11 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
         **kwargs: as in Transformers' `generate`: inputs, `num_beams`, `do_sample`, `max_new_tokens`, ...
 
     Returns:
-        What Transformers' `generate` returns. Hidden states and attentions, if asked for, have a member axis.
+        What Transformers' `generate` returns. Hidden states and attentions, if requested, have a member axis.
 
     Raises:
         TypeError: the network does not generate.
-        IndexError: a member that is not there.
+        IndexError: there is no such member.
         ModuleNotFoundError: the extra `text` is not installed.
 
     Examples:
@@ -58,7 +58,7 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
 
 
 def _owner(model: Ensemble, member: int | Tensor | None, args: Any, kwargs: Any) -> int | Tensor | None:
-    """The members of the rows as the user gave them, checked; `None` where all members answer together."""
+    """The members that the user chose for the rows, checked; `None` if all members answer together."""
     if member is None:
         if model.settings.combine is None:
             raise ValueError("combine=None: these members have no common answer; name one with member=")
@@ -68,7 +68,7 @@ def _owner(model: Ensemble, member: int | Tensor | None, args: Any, kwargs: Any)
 
 
 def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
-    """The network as one whose steps ask the ensemble."""
+    """The network as one whose steps call the ensemble."""
     require("generate", "text", "transformers")
     from transformers import GenerationMixin
 
@@ -82,7 +82,7 @@ def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
 
 @cache
 def _in_step(kind: type[nn.Module]) -> type[nn.Module]:
-    """A network's class that decodes in step; the same name, since Transformers goes by names in places."""
+    """A network's class that decodes in step; it keeps its name, since Transformers goes by names in places."""
     return type(kind.__name__, (_InStep, kind), {"__module__": kind.__module__})
 
 
@@ -100,12 +100,12 @@ def _step(model: Ensemble, owner: int | Tensor | None) -> Any:
 
 
 def _for_beams(owner: int | Tensor, rows: int) -> int | Tensor:
-    """Ids of the rows for their beams, which are neighbours: (a, b) -> (a, a, b, b)."""
+    """Repeat the rows' ids for their beams, which are neighbours: (a, b) -> (a, a, b, b)."""
     return owner if isinstance(owner, int) else owner.repeat_interleave(rows // len(owner))
 
 
 class _InStep:
-    """What a decoder does otherwise than its network. `ensemble` is a tuple, so as not to be a submodule."""
+    """What a decoder does differently from its network. `ensemble` is a tuple so that it is not a submodule."""
 
     ensemble: tuple[Ensemble]
     owner: int | Tensor | None
@@ -116,7 +116,7 @@ class _InStep:
         return _Encoder(encoder, self.ensemble[0], self.owner)
 
     def _reorder_cache(self, cache: Any, beams: Tensor) -> Any:
-        """Beams change places in every member's rows alike."""
+        """Move the beams alike in every member's rows."""
         model = self.ensemble[0]
         copies = len(model) if self.owner is None else 1
         if model.settings.fan_out is None:
@@ -132,7 +132,7 @@ class _InStep:
 
 
 def _folded(beams: Tensor, copies: int) -> Tensor:
-    """Places `(rows,)` of one copy to places `(copies * rows,)` of all of them.
+    """Turn places `(rows,)` in one copy into places `(copies * rows,)` in all of them.
 
     Examples:
         >>> _folded(torch.tensor([1, 0]), copies=2)
@@ -156,7 +156,7 @@ class _Encoder:
         self.forward = encoder.forward  # `generate` reads its signature
 
     def __call__(self, **inputs: Any) -> Any:
-        """`(N, ...)` in; `(members * N, ...)` out, or `(N, ...)` where rows have members or the fan-out is later."""
+        """`(N, ...)` in; `(members * N, ...)` out, or `(N, ...)` if rows name members or the fan-out comes later."""
         model, edge = self._model, self._model.edge
         rows, _ = edge.rows((), inputs)
         late = model.settings.fan_out is not None

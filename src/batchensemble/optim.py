@@ -1,4 +1,4 @@
-"""Training an ensemble: parameter groups, frozen weights, the mean of members' losses, the mean-weight penalty."""
+"""Training an ensemble: parameter groups, frozen weights, the mean of the members' losses, the mean-weight penalty."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,10 +24,10 @@ def parameter_groups(
     fast_lr_scale: float = 1.0,
     fast_weight_decay: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Slow weights, fast weights, and norms with biases, for any optimiser; every parameter once.
+    """Group slow weights, fast weights, and norms and biases for any optimiser; every parameter is in one group.
 
-    Decay pulls r and s, and with them the members, towards zero: it is off for them by default. Norms and biases are
-    not decayed.
+    Decay would pull r and s, and with them the members, towards zero, so it is off for them by default. Norms and
+    biases are not decayed.
 
     Args:
         model: an ensemble, or any network.
@@ -66,12 +66,12 @@ def _kind(module: nn.Module, name: str, parameter: nn.Parameter) -> str:
 
 
 def freeze_shared_(model: nn.Module) -> None:
-    """From now on only what members have to themselves is trained: r, s, biases, own norms.
+    """Freeze what members share: from now on only their own r, s, biases and norms are trained.
 
-    Statistics of shared batch norms are no parameters: put such norms into `eval()`, or training moves them on.
+    Statistics of shared batch norms are not parameters: put such norms into `eval()`, or training still updates them.
 
     Args:
-        model: an ensemble, changed in place. Make its optimiser afterwards.
+        model: an ensemble, changed in place. Create its optimiser afterwards.
 
     Examples:
         >>> import batchensemble as be
@@ -104,7 +104,7 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
 
 
 def mean_weight_penalty(model: nn.Module) -> Tensor:
-    """`sum_layers ||W o mean_i(s_i r_i^T)||^2`, the paper's other regulariser; no member's weight is made.
+    """`sum_layers ||W o mean_i(s_i r_i^T)||^2`, the paper's other regulariser; no member's weight is built.
 
     Examples:
         >>> import batchensemble as be

@@ -20,7 +20,7 @@ CLASSIFYING: tuple[Rule, ...] = ("softmax", "sigmoid", "vote")
 
 
 def check_combine(combine: Combine) -> None:
-    """Refuses what is not a way to combine members.
+    """Refuse anything that is not a way to combine members.
 
     Examples:
         >>> check_combine("median")
@@ -34,7 +34,7 @@ def check_combine(combine: Combine) -> None:
 
 
 def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> Tensor:
-    """One answer from all members.
+    """Combine all members' outputs into one answer.
 
     | `combine` | outputs are | the answer |
     |---|---|---|
@@ -44,7 +44,7 @@ def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> T
     | `"vote"` | logits over `class_dim` | log of the share of votes; minus infinity for none |
     | a callable | anything | `combine(outputs)` |
 
-    Half-precision outputs are combined in float32, and the answer has their type again; that of integers is float32.
+    Half-precision outputs are combined in float32, and the answer has their dtype again; for integers it is float32.
 
     Args:
         outputs: `(members, N, ...)`.
@@ -112,7 +112,7 @@ class Prediction:
 
     @classmethod
     def cat(cls, parts: Sequence["Prediction"]) -> "Prediction":
-        """Joins predictions for several batches, row after row.
+        """Join predictions for several batches, row after row.
 
         Examples:
             >>> len(Prediction.cat([Prediction(torch.zeros(4, 3, 5)), Prediction(torch.zeros(4, 2, 5))]))
@@ -181,13 +181,13 @@ class Prediction:
 
     @cached_property
     def expected_entropy(self) -> Tensor:
-        """What members are unsure of by themselves: the mean of their entropies, in the shape of `label`."""
+        """What each member is unsure about by itself: the mean of their entropies, in the shape of `label`."""
         self._needs("expected_entropy", "softmax", "sigmoid")
         return self._entropy(self.member_probs).mean(0)
 
     @cached_property
     def mutual_information(self) -> Tensor:
-        """What members contradict each other about: `entropy` - `expected_entropy`, never negative."""
+        """What members disagree about: `entropy` - `expected_entropy`, never negative."""
         self._needs("mutual_information", "softmax", "sigmoid")
         return (self.entropy - self.expected_entropy).clamp(min=0)
 
@@ -267,8 +267,8 @@ def _at_least_float32(outputs: Tensor) -> Tensor:
 
 
 def _logsumexp(logs: Tensor) -> Tensor:
-    """Over the members; a class that all of them rule out (a mask) has no gradient, where torch's is NaN."""
-    # The mode and not the tensor, which under vmap does not tell; jit.trace traces twice, without gradients at last.
+    """Logsumexp over members; a class that all of them rule out (a mask) has no gradient, where torch's is NaN."""
+    # The mode, not the tensor, which cannot tell under vmap; jit.trace traces twice, the last time without gradients.
     if not torch.is_grad_enabled() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return logs.logsumexp(0)
     possible = (logs != -math.inf).any(0)
@@ -276,7 +276,7 @@ def _logsumexp(logs: Tensor) -> Tensor:
 
 
 def _entropy_terms(probs: Tensor) -> Tensor:
-    """`-p log p`, with finite gradients at 0; `special.entr` has infinite ones, and torch 2.11 no ONNX of it."""
+    """`-p log p` with finite gradients at 0; `special.entr` has infinite ones, and torch 2.11 no ONNX form of it."""
     return -torch.xlogy(probs, probs.clamp_min(torch.finfo(probs.dtype).tiny))
 
 

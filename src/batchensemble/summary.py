@@ -11,7 +11,7 @@ from batchensemble.nn.changed import converted_layers, member_modules
 
 @dataclass(frozen=True)
 class Summary:
-    """The layers and parameters of an ensemble; printed as a table.
+    """The layers and parameters of an ensemble; prints as a table.
 
     Attributes:
         members: number of members.
@@ -19,7 +19,7 @@ class Summary:
         left: every other layer that has parameters, and why it is plain.
         parameters: number of parameters of the whole ensemble.
         network: number of parameters of one plain network.
-        preserved: whether every member still is the network that was converted (r = s = 1, the same biases).
+        preserved: whether every member is still the network that was converted (r = s = 1, the same biases).
     """
 
     members: int
@@ -55,7 +55,7 @@ class Summary:
 
 
 def summary(model: Ensemble) -> Summary:
-    """What was converted, what was left and why, and what it costs.
+    """List what was converted, what was left plain and why, and what it costs.
 
     Examples:
         >>> from torch import nn
@@ -81,14 +81,14 @@ def summary(model: Ensemble) -> Summary:
 
 
 def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:
-    """Why the other layers are plain, those among them that the user has put in the place of converted ones."""
+    """Why the other layers are plain, including those with which the user has replaced converted ones."""
     there = {name for name, _ in model.net.named_modules(remove_duplicate=False)} - {*converted}
     reasons = {**dict.fromkeys(model.conversion.converted, "replaced after convert"), **model.conversion.left}
     return {name: reason for name, reason in reasons.items() if name in there}
 
 
 def _preserved(model: Ensemble) -> bool:
-    """Every fast matrix is all ones, and what else members have is the same for all."""
+    """Whether every fast matrix is all ones, and whatever else members own is the same for all."""
     return all(
         _is_one(tensor, name) if name in ("r", "s") else bool((tensor == tensor[:1]).all())
         for _, module in member_modules(model.net)

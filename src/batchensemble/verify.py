@@ -1,4 +1,4 @@
-"""Does it really work on my network? Every member against its extracted plain network, on your data."""
+"""Does it work on your network? Every member against its extracted plain network, on your data."""
 
 import warnings
 from collections.abc import Callable
@@ -24,11 +24,11 @@ class VerificationError(RuntimeError):
 
 @torch.no_grad()
 def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
-    """Compare every member with its extracted plain network; raise naming the first layer that differs.
+    """Compare every member with its extracted plain network; raise, and name the first layer that differs.
 
-    A converted layer takes rows to be on the batch axis. A network that moves them elsewhere, where the sizes happen
-    to fit, would be answered wrongly without any error: this is the test for it. Converted layers that no row reached
-    are named in a warning: their members cannot differ.
+    A converted layer expects rows on the batch axis. If a network moves them elsewhere and the sizes happen to fit,
+    answers are wrong without any error: this is the test for that. Converted layers that no row reached are named in a
+    warning: their members cannot differ.
 
     Args:
         model: the ensemble.
@@ -70,7 +70,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
 def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer: Any, inputs: Any) -> float:
     pairs = list(zip(tensors(outputs), tensors(answer), strict=True))
-    # A leaf without rows (the network's own loss) is common to all members, and nobody's answer.
+    # A tensor without rows (the network's own loss) is common to all members, and no member's answer.
     pairs = [(found, expected) for found, expected in pairs if found.ndim > expected.ndim]
     expected = [expected for _, expected in pairs]
     if not any(bool(tensor.isfinite().any()) for tensor in expected):
@@ -88,12 +88,12 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
 
 
 def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
-    """Rows that choose their members must get those members' answers."""
+    """Check that rows with member ids get those members' answers."""
     rows, device = model.edge.rows(args, kwargs)
     ids = torch.arange(rows, device=device) % len(model)
     answer = model(*args, member=ids, **kwargs)
     for mixed, every in zip(tensors(answer), tensors(outputs), strict=True):
-        # Several axes where a state has as many layers as there are rows: one of them holds the rows.
+        # There are several such axes if a state has as many layers as there are rows: one of them holds the rows.
         axes = [axis for axis, size in enumerate(mixed.shape) if size == rows and every.ndim == mixed.ndim + 1]
         chosen = [_of_ids(every, ids, axis) for axis in axes]
         if axes and not any(_difference(mixed, expected) <= _tolerance([expected]) for expected in chosen):
@@ -101,12 +101,12 @@ def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
 
 
 def _of_ids(every: Tensor, ids: Tensor, axis: int) -> Tensor:
-    """Of all members' answers, `(members, ...)` with the rows on `axis` of each, every row's own."""
+    """Each row's answer by its own member, from all members' answers `(members, ...)`, each with its rows on `axis`."""
     return every.movedim(axis + 1, 1)[ids, torch.arange(len(ids), device=ids.device)].movedim(0, axis)
 
 
 def _unreached(model: Ensemble, args: Any, kwargs: Any) -> list[str]:
-    """Converted layers of whose members' own tensors none was read in a pass."""
+    """Converted layers none of whose per-member tensors was read in a pass."""
     with torch.compiler.set_stance("force_eager"), _Reading() as reading:
         model.members(*args, **kwargs)
     own = {name: _own_tensors(model.net.get_submodule(name)) for name in converted_layers(model.net)}
@@ -119,7 +119,7 @@ def _own_tensors(layer: nn.Module) -> set[int]:
 
 
 class _Reading(TorchFunctionMode):
-    """Remembers what torch's functions are given. Hooks would not see a layer whose `forward` is called directly."""
+    """Records what torch's functions are given. Hooks would not see a layer whose `forward` is called directly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ def _first_difference(model: Ensemble, plain: nn.Module, member: int, args: Any,
 
 
 def _recorded(net: nn.Module, run: Callable[[], Any]) -> dict[str, Tensor]:
-    """The first tensor that every module returned when it was first called."""
+    """The first tensor that each module returned when it was first called."""
     seen: dict[str, Tensor] = {}
     handles = []
     for name, module in net.named_modules():
@@ -163,7 +163,7 @@ def _recorded(net: nn.Module, run: Callable[[], Any]) -> dict[str, Tensor]:
 
 
 def _member_of(found: Tensor, expected: Tensor, member: int) -> Tensor:
-    """Member i's part of a tensor: behind an explicit member axis, or a block of the one axis that is longer."""
+    """Member i's part of a tensor: an entry of an explicit member axis, or a block of the one axis that is longer."""
     if found.shape == expected.shape:
         return found
     if found.ndim == expected.ndim + 1:

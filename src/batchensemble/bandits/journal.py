@@ -1,4 +1,4 @@
-"""An append-only file of events: what was appended is on the disk, and a torn end is no event."""
+"""An append-only file of events: what was appended is on the disk, and a torn end does not count."""
 
 import os
 import struct
@@ -21,13 +21,13 @@ _PAIR = struct.Struct("<II")
 
 
 class Journal:
-    """Events in a file, each behind a head with its length and checksum.
+    """Events in a file, each after a head with its length and checksum.
 
     `append` returns when the event is on the disk. A process killed while appending leaves a torn end, which is cut off
     when the file is opened again; damage anywhere else is an error.
 
     Args:
-        path: the file; made if it is not there, and held for this process alone.
+        path: the file; created if it does not exist, and locked for this process alone.
 
     Examples:
         >>> import tempfile, torch
@@ -48,21 +48,21 @@ class Journal:
         except BaseException:
             os.close(self._file)
             raise
-        self._closing = weakref.finalize(self, _let_go, self._file, os.getpid())  # also of a journal that nobody holds
+        self._closing = weakref.finalize(self, _let_go, self._file, os.getpid())  # even of a journal nobody closed
         if is_new:
             sync_folder(path.parent)
-        self._end = sum(_HEAD.size + len(block) for block in self._blocks())  # of the last whole event
+        self._end = sum(_HEAD.size + len(block) for block in self._blocks())  # of the last complete event
         os.truncate(self._file, self._end)
 
     def __bool__(self) -> bool:
         return self._end > 0
 
     def events(self) -> Iterator[Event]:
-        """All events from the first."""
+        """All events, from the first on."""
         return map(safetensors.torch.load, self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
-        """The whole events up to the end, torn or not.
+        """The complete events up to the end, which may be torn.
 
         Raises:
             ValueError: there is damage before the end.
@@ -73,7 +73,7 @@ class Journal:
                 at = file.tell() - _HEAD.size
                 length, checksum, own = _HEAD.unpack(head)
                 if zlib.crc32(_PAIR.pack(length, checksum)) != own:
-                    if not any(head) and _only_zeros(file):  # pages that the power cut off
+                    if not any(head) and _only_zeros(file):  # pages that a power cut left empty
                         return
                     raise ValueError(f"{self.path} is damaged at byte {at}: the head of an event is not one")
                 block = file.read(length)
@@ -84,19 +84,19 @@ class Journal:
                 yield block
 
     def append(self, event: Event) -> None:
-        """Writes an event and waits until the disk has it; when that fails, the file is as it was before."""
+        """Write an event and wait until the disk has it; if that fails, the file is as it was before."""
         block = safetensors.torch.save(event)
         pair = _PAIR.pack(len(block), zlib.crc32(block))
         try:
             _write_all(self._file, pair + struct.pack("<I", zlib.crc32(pair)) + block)
             os.fsync(self._file)
-        except BaseException:  # an interrupt too: what was not acknowledged was not written
+        except BaseException:  # an interrupt, too: what was not acknowledged must not stay
             os.truncate(self._file, self._end)
             raise
         self._end += _HEAD.size + len(block)
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Release the file."""
         self._closing()
 
 

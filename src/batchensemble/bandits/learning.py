@@ -1,4 +1,4 @@
-"""How a sampler learns from what it has observed: always in the same way from the same seed."""
+"""How a sampler learns from what it has observed: in the same way whenever the seed is the same."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -21,16 +21,16 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Training:
-    """When and how a sampler trains. Adam; every member sees every row of a minibatch.
+    """When and how a sampler trains: with Adam, every member on every row of a minibatch.
 
     Args:
-        every: train after so many rewards; 0 leaves it to calls of `train`.
-        steps: minibatches of one training.
-        batch: rows of a minibatch, drawn with replacement from the buffer.
+        every: train whenever this many more rewards have come; with 0, only when `train` is called.
+        steps: minibatches per training.
+        batch: rows per minibatch, drawn with replacement from the buffer.
         lr: learning rate.
         fast_lr_scale: learning rate of r and s relative to the rest.
         weight_decay: weight decay of the shared weights.
-        clip: largest norm of a gradient.
+        clip: largest norm of the gradient.
     """
 
     every: int = 50
@@ -61,7 +61,7 @@ class Trainer:
         self.optimizer = torch.optim.Adam(groups)
 
     def train(self, ledger: Ledger, seed: int) -> bool:
-        """One training; `False`, and everything as before, where it ended in numbers that are not finite."""
+        """Train once; if weights end up not finite, put everything back as it was and return `False`."""
         before = copy.deepcopy((self.model.state_dict(), self.optimizer.state_dict()))
         good = False
         try:
@@ -93,7 +93,7 @@ class Trainer:
         self.optimizer.step()
 
     def state(self) -> dict[str, Tensor]:
-        """Weights and the optimiser's memory, as tensors."""
+        """Weights and the optimiser's state, as tensors."""
         weights = {f"model.{name}": tensor for name, tensor in files.distinct_state(self.model.net).items()}
         memory = self.optimizer.state_dict()["state"]
         return weights | {
@@ -103,11 +103,11 @@ class Trainer:
         }
 
     def restore(self, path: Path, state: dict[str, Tensor]) -> None:
-        """Everything, from the tensors of a file; a file of another network is refused."""
+        """Restore everything from the tensors of a file; a file of another network is refused."""
         weights = _under("model.", state)
         expected = {name: tensor.shape for name, tensor in files.distinct_state(self.model.net).items()}
         files.check_fit(path, weights, expected)
-        self.model.net.load_state_dict(weights, strict=False)  # tied tensors are there once
+        self.model.net.load_state_dict(weights, strict=False)  # tied tensors are stored once
         memory: dict[int, dict[str, Any]] = {}
         for name, value in _under("optimizer.", state).items():
             number, _, part = name.partition(".")
@@ -117,7 +117,7 @@ class Trainer:
 
 @contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """The network's own chance (dropout) from this seed; the user's random numbers go on as if nothing had been."""
+    """Seed the network's own randomness (dropout); the user's random numbers go on as if nothing had happened."""
     on_gpu = device.type == "cuda"
     with torch.random.fork_rng([device] if on_gpu else []):
         torch.default_generator.manual_seed(seed)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from batchensemble.bandits.journal import Event
 
-ROOM = 1024  # observations that a buffer has place for at first; it doubles
+ROOM = 1024  # observations that a buffer has room for at first; it doubles when full
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Decisions:
     """What was decided, one entry per context.
 
     Attributes:
-        ids: to give the rewards back by, `(N,)`.
+        ids: by which rewards are reported, `(N,)`.
         arms: what to do, `(N,)`.
-        members: who decided, `(N,)`.
+        members: which members decided, `(N,)`.
     """
 
     ids: Tensor
@@ -40,10 +40,10 @@ class Awaiting(NamedTuple):
 
 
 class Ledger:
-    """What events add up to. It changes by `apply` alone, so that a journal of events brings it back.
+    """What events add up to. Only `apply` changes it, so that a journal of events can restore it.
 
     Args:
-        capacity: how many observations are kept to learn from, the latest; all by default.
+        capacity: how many of the latest observations are kept to learn from; all by default.
 
     Examples:
         >>> ledger = Ledger()
@@ -67,12 +67,12 @@ class Ledger:
         return self.observed if self.capacity is None else min(self.observed, self.capacity)
 
     def apply(self, event: Event) -> None:
-        """Decisions (`contexts`), rewards (`rewards`), or decisions that will have none (`ids` alone)."""
+        """Apply decisions (`contexts`), rewards (`rewards`), or decisions that will have no rewards (`ids` alone)."""
         if "contexts" in event:
             self._decide(event)
         elif "rewards" in event:
             for number, reward in zip(event["ids"].tolist(), event["rewards"], strict=True):
-                # an interrupt between disk and memory may have made its caller give a reward twice: once counts
+                # after an interrupt between disk and memory a caller may report a reward twice: it counts once
                 if number in self.awaiting:
                     self._observe(self.awaiting.pop(number), reward)
         else:
@@ -84,7 +84,7 @@ class Ledger:
         return self._contexts[places], self._arms[places], self._rewards[places]
 
     def check_awaited(self, ids: Sequence[int]) -> None:
-        """Raises unless every id is that of a decision that awaits its reward, each once."""
+        """Raise unless every id is that of a decision that awaits its reward, and occurs once."""
         if len(set(ids)) != len(ids):
             raise ValueError(f"every id may be given once, but {Counter(ids).most_common(1)[0][0]} is there more often")
         for number in ids:
@@ -110,7 +110,7 @@ class Ledger:
         }
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Everything, from tensors."""
+        """Restore everything from tensors."""
         self.decided, self.observed = state["counts"].tolist()
         parts = (state[f"awaiting.{name}"] for name in ("ids", "contexts", "arms", "members"))
         self.awaiting = {

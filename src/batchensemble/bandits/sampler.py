@@ -25,18 +25,18 @@ from batchensemble.seeds import seed_of
 class ThompsonSampler:
     """Decides by asking one member, drawn anew for every context, and learns from the rewards.
 
-    Members that agree exploit, members that differ explore: an arm is tried as often as members think it the best.
+    Members that agree exploit, members that differ explore: an arm is tried as often as members think it is best.
 
     Args:
-        model_or_net: a network from contexts `(N, ...)` to what every arm gives, `(N, arms)`, which is copied and made
-            an ensemble; or an ensemble, which is taken as it is and trained in place.
+        model_or_net: a network from contexts `(N, ...)` to what every arm gives, `(N, arms)`, which is copied and
+            converted; or an ensemble, which is used as it is and trained in place.
         members: number of members for a plain network; 8 by default.
         training: when and how it learns.
         loss: loss between predicted and observed rewards; `F.binary_cross_entropy_with_logits` for clicks.
-        first_pulls: pulls of every arm, in turn, before the network is asked.
+        first_pulls: pulls of every arm, in turn, before the network decides.
         buffer: number of latest observations to learn from; all by default.
-        folder: keeps everything there, so that a process killed at any moment loses nothing it had returned; what is
-            there already is read. Without one, `save` does it.
+        folder: where everything is kept, so that a process killed at any moment loses nothing it had returned; what is
+            there already is read. Without one, use `save`.
         seed: seed for members' vectors, decisions and minibatches.
 
     Examples:
@@ -68,7 +68,7 @@ class ThompsonSampler:
         self.seed, self.first_pulls, self.trainings = seed, first_pulls, 0
         self._trainer = Trainer(self.model, training or Training(), loss)
         self._ledger = Ledger(buffer)
-        self._shape: tuple[int, ...] | None = None  # of a context, known since the first
+        self._shape: tuple[int, ...] | None = None  # of a context, known from the first one on
         self._lock = threading.RLock()
         self._journal: Journal | None = None
         self._closed = False
@@ -92,13 +92,13 @@ class ThompsonSampler:
 
     @torch.no_grad()
     def act(self, contexts: Tensor | Sequence[Any]) -> Decisions:
-        """An arm for every context, each chosen by a member of its own.
+        """Choose an arm for every context, each by a member drawn for it.
 
         Args:
-            contexts: `(N, ...)`, always of the same shape but for N.
+            contexts: `(N, ...)`, always of the same shape except for N.
 
         Raises:
-            ValueError: contexts of another shape or not finite; nothing was decided then.
+            ValueError: contexts of another shape or not finite; nothing is decided then.
         """
         with self._lock:
             x = self._contexts(contexts)
@@ -113,15 +113,15 @@ class ThompsonSampler:
             return Decisions(ids, arms, members)
 
     def update(self, ids: Tensor | Sequence[int] | int, rewards: Tensor | Sequence[float] | float) -> None:
-        """Rewards of decisions, in any order, at any later time; trains when enough have come.
+        """Report the rewards of decisions, in any order, at any later time; trains when enough have come.
 
         Args:
             ids: ids of decisions that await their reward.
             rewards: one reward for each id.
 
         Raises:
-            ValueError: an id that no decision awaits, a reward that is not finite, other numbers of both; nothing was
-                learnt then.
+            ValueError: an id whose decision awaits no reward, a reward that is not finite, or unequal numbers of ids
+                and rewards; nothing is learned then.
         """
         with self._lock:
             numbers = torch.as_tensor(ids).reshape(-1)
@@ -135,14 +135,14 @@ class ThompsonSampler:
                 self._happen({"ids": numbers.long(), "rewards": values})
 
     def drop(self, ids: Tensor | Sequence[int] | int) -> None:
-        """Decisions whose reward will never come: they are forgotten."""
+        """Forget decisions whose reward will never come."""
         with self._lock:
             numbers = torch.as_tensor(ids).reshape(-1)
             self._ledger.check_awaited(_integers(numbers))
             self._happen({"ids": numbers.long()})
 
     def train(self) -> None:
-        """One training now, besides those that rewards bring about."""
+        """Train once now, in addition to the trainings that rewards set off."""
         with self._lock:
             self._check_open()
             if not len(self._ledger):
@@ -170,7 +170,7 @@ class ThompsonSampler:
 
     @contextmanager
     def _fitting(self, x: Tensor) -> Iterator[None]:
-        """Contexts of a shape that was never seen may be what the network fails at."""
+        """Blame the shape of the contexts if the network fails on the first ones it gets."""
         try:
             yield
         except RuntimeError as error:
@@ -197,14 +197,14 @@ class ThompsonSampler:
     # ---- events ----------------------------------------------------------------------------------------------------
 
     def _happen(self, event: Event) -> None:
-        """An event: first on the disk, then in memory, so that what was returned was written."""
+        """Record an event first on the disk, then in memory, so that whatever was returned has been written."""
         self._check_open()
         if self._journal is not None:
             self._journal.append(event)
         self._apply(event)
 
     def _apply(self, event: Event, trained_at: int = 0) -> None:
-        """What follows from an event; a training that `trained_at` observations have behind them is not repeated."""
+        """Apply an event and what follows from it; trainings up to `trained_at` observations are not repeated."""
         before = self._ledger.observed
         self._ledger.apply(event)
         if "contexts" in event:
@@ -226,7 +226,7 @@ class ThompsonSampler:
     # ---- files -----------------------------------------------------------------------------------------------------
 
     def _open(self, folder: Path) -> None:
-        """What is in the folder, or a beginning there."""
+        """Continue what is in the folder, or start there."""
         folder.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(folder / "journal")
         try:
@@ -241,7 +241,7 @@ class ThompsonSampler:
         if found is None and journal:
             raise ValueError(f"{folder} holds decisions, but the weights that made them are gone")
         if found is None:
-            write_weights(folder, self._trainer.state(), 0, 0)  # the network of a later start may begin differently
+            write_weights(folder, self._trainer.state(), 0, 0)  # the network may start differently another time
         else:
             self._trainer.restore(found.path, found.tensors)
             self.trainings, trained_at = found.trainings, found.observed
@@ -259,14 +259,14 @@ class ThompsonSampler:
         self.close()
 
     def close(self) -> None:
-        """Lets the folder go; a sampler that had one decides and learns no more."""
+        """Release the folder; a sampler that had one no longer decides or learns."""
         with self._lock:
             if self._journal is not None:
                 self._journal.close()
                 self._journal, self._closed = None, True
 
     def save(self, path: str | Path) -> None:
-        """One file of everything: weights, optimiser, observations, decisions that await their rewards."""
+        """Write everything to one file: weights, optimiser, observations, decisions that await their rewards."""
         with self._lock:
             ledger = {f"ledger.{name}": tensor for name, tensor in self._ledger.state().items()}
             header = {
@@ -283,11 +283,11 @@ class ThompsonSampler:
     def load(
         cls, path: str | Path, model_or_net: nn.Module, *, training: Training | None = None, loss: Loss = F.mse_loss
     ) -> Self:
-        """The sampler that `save` wrote.
+        """Read the sampler that `save` wrote.
 
         Args:
             path: its file.
-            model_or_net: a network or ensemble as the sampler was made of: its class and sizes count, not its weights.
+            model_or_net: a network or ensemble like the sampler's: its class and sizes count, not its weights.
             training: when and how it learns from now on.
             loss: loss between predicted and observed rewards.
         """

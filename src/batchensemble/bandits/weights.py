@@ -1,4 +1,4 @@
-"""Weights in a folder: a file after every training, and the one before until the new one is safe."""
+"""Weights in a folder: a new file after every training; the one before stays until the new one is safe."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,8 @@ class Weights(NamedTuple):
 
     Attributes:
         path: the file.
-        tensors: of model and optimiser.
-        trainings: how many led to them.
+        tensors: those of model and optimiser.
+        trainings: how many trainings led to them.
         observed: how many rewards had come by then.
     """
 
@@ -28,7 +28,7 @@ class Weights(NamedTuple):
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor], trainings: int, observed: int) -> None:
-    """Writes the weights after a training; older ones go when these are on the disk."""
+    """Write the weights after a training; older ones are removed once these are on the disk."""
     path = folder / f"weights-{trainings:09d}.safetensors"
     files.write(path, "weights", tensors, {"trainings": trainings, "observed": observed})
     sync_folder(folder)
@@ -38,7 +38,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor], trainings: int, obse
 
 
 def newest_weights(folder: Path) -> Weights | None:
-    """The newest weights that are whole, or `None` where there are none at all.
+    """The newest weights that are undamaged, or `None` if there are none at all.
 
     Raises:
         ValueError: there are weights, and all of them are damaged.
@@ -48,7 +48,7 @@ def newest_weights(folder: Path) -> Weights | None:
         try:
             tensors, header = files.read(path, "weights")
             return Weights(path, tensors, header["trainings"], header["observed"])
-        except ValueError as error:  # the power went while it was written: the one before is still there
+        except ValueError as error:  # a power cut while it was written: the one before is still there
             damage = damage or error
     if damage is not None:
         raise damage

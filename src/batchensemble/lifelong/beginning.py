@@ -1,4 +1,4 @@
-"""How new tasks begin: as which member, with which head, looking at whom."""
+"""How new tasks start: as which member, with which head, and looking at which earlier tasks."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ Start = Literal["first", "similar", "init"]
 
 @dataclass(frozen=True)
 class Beginning:
-    """What every new task of a learner begins with.
+    """What every new task of a learner starts with.
 
     Args:
         head: how heads are made.
-        start: later tasks begin as the first task, as the most similar one, or as the initialisation says.
+        start: later tasks start as the first task, as the most similar one, or as the initialisation says.
         laterals: how many earlier tasks a new one looks at.
-        seed: of all that is drawn.
+        seed: seed for everything that is drawn.
     """
 
     head: HeadRule
@@ -53,7 +53,7 @@ class Beginning:
         """Tasks that train only what is their own, in a twin of the network.
 
         Args:
-            known: the tasks that are there; one member without a task if there is none.
+            known: the tasks so far; one member without a task if there are none.
             parts: the data of the new ones.
             number: how many were learned before.
             augment: what training does to inputs.
@@ -78,7 +78,7 @@ class Beginning:
         return tasks
 
     def _ranked(self, known: Tasks, part: Part, augment: Callable[[Tensor], Tensor] | None) -> list[int]:
-        """Places of the known tasks, the one to begin as first; by similarity where that matters."""
+        """Places of the known tasks, beginning with the one to start as; by similarity where that matters."""
         if not known.names or (self.start != "similar" and not self.laterals):
             return [0]
         scores = similarities(known, part, self.seed, augment)

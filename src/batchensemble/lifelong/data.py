@@ -26,7 +26,7 @@ class Part:
     """One task's rows.
 
     Args:
-        name: the task's, for messages.
+        name: the task's name, for messages.
         data: its dataset.
         classes: labels lie in `[0, classes)`.
     """
@@ -37,7 +37,7 @@ class Part:
 
     @classmethod
     def of(cls, name: str, data: TaskData, classes: int | None = None) -> "Part":
-        """The part that a user's data makes; classes are counted where tensors say them.
+        """Make a part of a user's data; classes are counted if labels are a tensor.
 
         Raises:
             ValueError: no rows, labels outside `[0, classes)`, or nothing that says how many classes there are.
@@ -72,7 +72,7 @@ class Part:
         return x, y
 
     def check(self, labels: Tensor) -> None:
-        """Raises where a label does not fit the head."""
+        """Raise if a label does not fit the head."""
         low, high = int(labels.min()), int(labels.max())
         if low < 0 or high >= self.classes:
             raise ValueError(
@@ -99,7 +99,7 @@ def _at_least_two(name: str, classes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Pool(Dataset[Any]):
-    """The rows of tasks that are learned together, one after another."""
+    """The rows of tasks that are learned together, one task's after another's."""
 
     parts: tuple[Part, ...]
 
@@ -107,7 +107,7 @@ class Pool(Dataset[Any]):
         return sum(map(len, self.parts))
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:
-        """A whole batch at once: torch's loaders ask for it where it is there."""
+        """Return a whole batch at once: torch's loaders call this method if there is one."""
         wanted, start, pieces = np.asarray(indices), 0, []
         for task, part in enumerate(self.parts):
             own = wanted[(wanted >= start) & (wanted < start + len(part))] - start
@@ -119,7 +119,7 @@ class Pool(Dataset[Any]):
 
 
 def batches(pool: Pool, size: int, seed: int, workers: int = 0) -> Iterator[Batch]:
-    """One epoch in an order that follows from the seed; a rest smaller than a batch waits for another epoch.
+    """One epoch in an order that the seed decides; an incomplete last batch is left out, unless it is the only one.
 
     Examples:
         >>> pool = Pool((Part.of("a", (torch.zeros(5, 3), torch.tensor([0, 1, 0, 1, 1]))),))

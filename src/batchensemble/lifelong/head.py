@@ -7,19 +7,19 @@ import torch
 from torch import Tensor, nn
 
 HeadRule: TypeAlias = int | Callable[[int], nn.Module]
-"""How many features the backbone gives (a head is then one linear layer), or classes to a head."""
+"""How many features the backbone returns (a head is then one linear layer), or a function from classes to a head."""
 
 
 class Lateral(nn.Module):
     """What earlier tasks' features add to a task's own: `up(relu(down([f_1, ..., f_k])))`.
 
-    It begins as nothing: `up` starts at zero. The connection is made once, where the network gives its features, and
-    not layer by layer, so that it fits every network.
+    At first it adds nothing: `up` starts at zero. The connection is made once, where the network returns its features,
+    and not layer by layer, so that it fits every network.
 
     Args:
         sources: names of the tasks it looks at.
         features: width of one task's features.
-        width: of the narrow layer between `down` and `up`.
+        width: width of the narrow layer between `down` and `up`.
 
     Examples:
         >>> lateral = Lateral(("birds", "cars"), features=8)

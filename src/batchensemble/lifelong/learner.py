@@ -1,4 +1,4 @@
-"""One member per task: the first task trains the shared weights, every other one its own vectors and head."""
+"""One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
 import copy
 from collections import OrderedDict
@@ -34,26 +34,26 @@ Norm = Literal["shared", "statistics", "member"]
 class Learner(nn.Module):
     """Learns task after task and forgets none: task t has the weight `W o s_t r_t^T` and a head of its own.
 
-    The first task trains W, r_1, s_1 and its head; a later one only r_t, s_t, its biases and its head. What a task
-    answers never changes after it was learned, bit for bit: shared weights and norm statistics are frozen then. A
-    learner is always in evaluation mode, since training happens in a twin.
+    The first task trains W, r_1, s_1 and its head; a later one only r_t, s_t, its biases and its head. Once a task has
+    been learned, its answers never change, bit for bit: shared weights and norm statistics are frozen then. A learner
+    is always in evaluation mode, since training happens in a twin.
 
     Args:
-        backbone: a network that gives features; left untouched.
-        head: number of features it gives (a head is then `nn.Linear(features, classes)`), or a function from the
+        backbone: a network that returns features; left untouched.
+        head: number of features it returns (a head is then `nn.Linear(features, classes)`), or a function from the
             number of classes to a head.
         rank: components of a task's fast matrix; 1 is the paper's.
         norm: `statistics`: scales and shifts are shared and frozen after the first task, and every task has running
             statistics of its own; `shared`: these are frozen, too; `member`: every task has norms of its own.
-        init: how r and s begin, as in `batchensemble.convert`.
-        start: later tasks begin as the `first` task, as the most `similar` one, or as `init` says: the paper's way,
+        init: how r and s start, as in `batchensemble.convert`.
+        start: later tasks start as the `first` task, as the most `similar` one, or as `init` says: the paper's way,
             which scrambles what the first task learned and is harder to recover from.
         laterals: number of earlier tasks, the most similar ones, whose features a new task also uses.
-        pretrained: the shared weights are good as they are: no task trains them. Goes with `init="ones"`.
+        pretrained: the shared weights are good as they are, and no task trains them. Goes with `init="ones"`.
         include: layers that get fast weights, as in `batchensemble.convert`.
         exclude: layers to leave plain, in the same form.
         training: how tasks are trained, unless `learn` is told otherwise.
-        folder: keeps what is learned and what is being learned; what is there already is read.
+        folder: where what is learned, and what is being learned, is kept; what is there already is read.
         seed: seed for heads, r and s.
 
     Examples:
@@ -97,7 +97,7 @@ class Learner(nn.Module):
         self.network = Tasks(body)
         self.training_settings = training or Training()
         self.folder = None if folder is None else storage.Folder(Path(folder))
-        self._learned = 0  # tasks ever, forgotten ones among them
+        self._learned = 0  # tasks ever learned, including forgotten ones
         self._numbers: dict[str, int] = {}
         self._skill: float | None = None
         self._settled = pretrained  # the shared weights are final
@@ -108,7 +108,7 @@ class Learner(nn.Module):
             self._open(self.folder)
 
     def train(self, mode: bool = True) -> Self:
-        """Nothing: a learner stays in evaluation mode, so that no call can move what tasks share."""
+        """Do nothing: a learner stays in evaluation mode, so that no call can change what tasks share."""
         return super().train(False)
 
     @property
@@ -127,13 +127,13 @@ class Learner(nn.Module):
         training: Training | None = None,
         progress: bool | Progress = False,
     ) -> list[Epoch]:
-        """Learn one task. Interrupted, and called again on the same `folder`, it goes on where it was.
+        """Learn one task. If it is interrupted, another call on the same `folder` continues where it was.
 
         Args:
             data: inputs `(N, ...)` and labels `(N,)`, or a map-style dataset of (input, label).
             name: name of the task; by default the number of tasks learned before.
-            classes: number of classes; counted where labels are a tensor.
-            training: how to train; by default as the learner was told.
+            classes: number of classes; counted if labels are a tensor.
+            training: how to train; by default the learner's own `training`.
             progress: show a bar, or call this after every epoch.
 
         Returns:
@@ -153,7 +153,7 @@ class Learner(nn.Module):
     ) -> list[Epoch]:
         """Learn tasks that arrive together in one pass: every batch mixes their rows, each with its own task.
 
-        As the first thing a learner learns, they train the shared weights together.
+        If they are the first tasks that a learner learns, they train the shared weights together.
 
         Args:
             tasks: data by name.
@@ -183,9 +183,9 @@ class Learner(nn.Module):
         return history
 
     def similarity(self, data: TaskData, classes: int | None = None) -> dict[str, float]:
-        """How well every task's features tell a new task's classes apart, by name.
+        """How well each known task's features tell a new task's classes apart, by name.
 
-        The accuracy of the nearest class mean on rows that are not in the means, from at most 512 rows.
+        This is the accuracy of the nearest class mean on rows that are not in the means, from at most 512 rows.
 
         Args:
             data: as in `learn`.
@@ -250,13 +250,13 @@ class Learner(nn.Module):
 
     @torch.no_grad()
     def predict(self, x: Tensor, task: Any, batch_size: int | None = None) -> Prediction:
-        """What a task says of every row, or each row's own task of it.
+        """Predict all rows as one task, or each row as its own task.
 
         Args:
             x: inputs `(N, ...)`.
             task: a name; or one name per row, as a sequence or (for names that are numbers) a tensor. Rows may then
-                have different numbers of classes: they get as many as the largest task among them has, and those
-                that a row's task does not have are of probability zero.
+                have different numbers of classes: all get as many as the largest task among them has, and those that a
+                row's task does not have get probability zero.
             batch_size: rows per pass; all at once by default.
         """
         places = self._places(task, len(x), x.device)
@@ -269,7 +269,7 @@ class Learner(nn.Module):
         )
 
     def extract(self, task: str | int) -> nn.Module:
-        """A task as a plain network, `backbone` then `head`, that needs nothing of this library."""
+        """A task as a plain network, `backbone` then `head`, that needs nothing from this library."""
         place = self._place(task)
         head: TaskHead = self.network.heads[place]  # type: ignore[assignment]
         if head.lateral is not None:
@@ -296,7 +296,7 @@ class Learner(nn.Module):
     # ---- tasks come and go ---------------------------------------------------------------------------------------
 
     def forget(self, task: str | int) -> None:
-        """Lose a task, its file in the learner's folder too; the others answer as before.
+        """Forget a task, and delete its file in the learner's folder; the others answer as before.
 
         Raises:
             ValueError: it is the only one, or another task looks at it.
@@ -313,15 +313,15 @@ class Learner(nn.Module):
             self.folder.task(name).unlink(missing_ok=True)
 
     def save_task(self, task: str | int, path: str | Path) -> None:
-        """A task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
+        """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
         shared = fingerprints(self.network.ensemble.net)
         storage.save_task(self.network, self._place(task), Path(path), self._numbers[str(task)], shared)
 
     def load_task(self, path: str | Path, name: str | int | None = None) -> str:
-        """Add the task of a file; returns its name. Refused where the shared weights are others.
+        """Add the task in a file and return its name; a file saved with other shared weights is refused.
 
         Args:
-            path: a file by `save_task`.
+            path: a file written by `save_task`.
             name: by default the one in the file.
         """
         wanted, number = None if name is None else storage.checked_name(name), self._learned
@@ -342,11 +342,11 @@ class Learner(nn.Module):
         return found.names[0]
 
     def save(self, folder: str | Path) -> None:
-        """Everything, as a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
+        """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
         self._write(storage.Folder(Path(folder)), self.tasks)
 
     def _write(self, folder: storage.Folder, names: Sequence[str]) -> None:
-        """Some tasks; with all of them, what they share."""
+        """Write some tasks; if these are all of them, also what they share."""
         folder.path.mkdir(parents=True, exist_ok=True)
         if len(names) == len(self.tasks):
             strangers = folder.files() - {folder.task(name) for name in names}
@@ -369,7 +369,7 @@ class Learner(nn.Module):
                 self._take(path, None, shared)
 
     def _keep(self, names: Sequence[str]) -> None:
-        """Writes what was just learned into the learner's folder, and ends its checkpoint."""
+        """Write what was just learned to the learner's folder, and delete its checkpoint."""
         if self.folder is not None:
             self._write(self.folder, names)
             self.folder.unfinished.unlink(missing_ok=True)

@@ -18,9 +18,9 @@ class Tasks(nn.Module):
 
     Args:
         ensemble: the backbone; member i is task i.
-        names: of the tasks, in the order of members.
-        heads: in that order.
-        earlier: where lateral connections lead to; by default to tasks in here.
+        names: names of the tasks, in the order of the members.
+        heads: their heads, in the same order.
+        earlier: the tasks that lateral connections look at; by default those in here.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class Tasks(nn.Module):
         self.ensemble = ensemble
         self.names = list(names)
         self.heads = nn.ModuleList(heads)
-        self._earlier = (earlier,)  # in a tuple: it is no part of this module
+        self._earlier = (earlier,)  # in a tuple, so that it is not a submodule
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
-        """Logits `(N, classes)` of one task for all rows, or of each row's own, `task` being their places `(N,)`.
+        """Logits `(N, classes)` of one task for all rows, or of each row's own task, given their places `(N,)`.
 
         Mixed rows get as many logits as the largest head among them has; classes that a row's task does not have
         are minus infinity.
@@ -83,7 +83,7 @@ class Tasks(nn.Module):
         self.heads.extend(others.heads)
 
     def drop(self, place: int) -> None:
-        """Lose a task; the others answer as before."""
+        """Drop a task; the others answer as before."""
         self.ensemble.keep_members([i for i in range(len(self.names)) if i != place])
         del self.names[place], self.heads[place]
 
@@ -96,13 +96,13 @@ def members_of(tasks: Tasks) -> list[tuple[str, MemberModule]]:
 def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:
     """An ensemble that shares all common weights with `ensemble`, with new members of its own.
 
-    An optimiser with momentum moves all rows of a stacked parameter, also those without gradient: so new tasks train
-    in here, where there are no others, and cost the same whatever the number of tasks that are known.
+    An optimiser with momentum moves all rows of a stacked parameter, even those without a gradient. So new tasks train
+    in here, where there are no others, and cost the same however many tasks are known.
 
     Args:
         ensemble: left as it is; its common weights are frozen.
-        likes: the members that the new ones begin as.
-        fresh: draw r and s anew from here, by the initialisation of `batchensemble.convert`.
+        likes: the members that the new ones start as.
+        fresh: if given, the source of new r and s, by the initialisation of `batchensemble.convert`.
     """
     tensors = [*ensemble.parameters(), *ensemble.buffers()]
     new = copy.deepcopy(ensemble, {id(tensor): tensor for tensor in tensors})
@@ -118,8 +118,8 @@ def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None
 
 
 def train_own_(ensemble: Ensemble) -> None:
-    """Training mode, except for what keeps shared statistics: a module with buffers that are not the members'."""
+    """Switch to training mode, except modules that keep shared statistics: those with buffers not the members' own."""
     ensemble.train()
     for module in ensemble.modules():
         if not isinstance(module, MemberModule) and any(True for _ in module.buffers(recurse=False)):
-            module.training = False  # it alone: eval() would reach the layers inside
+            module.training = False  # this one alone: eval() would reach the layers inside

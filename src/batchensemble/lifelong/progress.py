@@ -1,4 +1,4 @@
-"""How far learning is: a bar where rich is installed, lines where it is not."""
+"""How far learning has come: a bar if rich is installed, lines if it is not."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

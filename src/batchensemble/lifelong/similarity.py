@@ -1,4 +1,4 @@
-"""Which earlier task sees a new one best."""
+"""Which earlier task's features suit a new task best."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,19 @@ from torch import Tensor
 from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.network import Tasks
 
-ROWS = 512  # of the new task that are looked at
+ROWS = 512  # rows of the new task that are used, at most
 
 
 @torch.no_grad()
 def similarities(
     tasks: Tasks, part: Part, seed: int, augment: Callable[[Tensor], Tensor] | None = None
 ) -> dict[str, float]:
-    """How well every task's features tell a new task's classes apart, by name; see `class_mean_accuracy`.
+    """How well each known task's features tell a new task's classes apart, by name; see `class_mean_accuracy`.
 
     Args:
-        tasks: those that are known.
+        tasks: the tasks that are known.
         part: the new one.
-        seed: of the rows that are looked at, 512 at most.
+        seed: seed for the choice of rows, 512 at most, and for `augment`.
         augment: what training does to inputs.
     """
     rows = torch.randperm(len(part), generator=torch.Generator().manual_seed(seed))[:ROWS]

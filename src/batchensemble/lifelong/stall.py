@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.training import Epoch
 
-MARGIN = 0.3  # of skill that a task may stay behind the first one
+MARGIN = 0.3  # skill by which a task may stay behind the first one
 
 
 class StalledTask(UserWarning):
@@ -26,7 +26,7 @@ def skill(accuracy: float, parts: Sequence[Part]) -> float:
 
 
 def warn_if_stalled(last: Epoch, parts: Sequence[Part], first: float, rank: int) -> None:
-    """Warns of tasks that stay far behind the first one, whose skill is `first`."""
+    """Warn about tasks that stay far behind the first one, whose skill is `first`."""
     if skill(last.accuracy, parts) >= first - MARGIN:
         return
     names = ", ".join(part.name for part in parts)

@@ -1,4 +1,4 @@
-"""Batch norms whose running statistics belong to the tasks while scale and shift stay common property."""
+"""Batch norms with running statistics for each task, and one scale and shift for all."""
 
 from torch import nn
 
@@ -10,7 +10,7 @@ OWN = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class OwnStatistics(norm.BatchNorm):
-    """What the three norms below share."""
+    """Base of the three norms below."""
 
     stacked = OWN  # type: ignore[assignment]
 

@@ -19,11 +19,11 @@ from batchensemble.lifelong.network import Tasks, members_of, twin
 from batchensemble.lifelong.training import read_checkpoint
 from batchensemble.nn.changed import member_modules
 
-LONGEST = 128  # bytes of a task's name: it becomes part of a file's
+LONGEST = 128  # bytes of a task's name, which becomes part of a file's name
 
 
 def checked_name(name: str | int) -> str:
-    """A task's name, fit for a file's.
+    """Return a task's name as text, if it is fit for a file's name.
 
     Examples:
         >>> checked_name("birds"), checked_name(7)
@@ -38,12 +38,12 @@ def checked_name(name: str | int) -> str:
 
 
 def check_new(name: str, known: Iterable[str], instead: str) -> None:
-    """Refuses a task's name that is taken, or that some disks (those of macOS and Windows) would not tell from one.
+    """Refuse a task's name that is taken, or that some disks (those of macOS and Windows) cannot tell from one.
 
     Args:
-        name: of the new task.
+        name: name of the new task.
         known: names of the others.
-        instead: what to do where it is taken.
+        instead: what to do if it is taken.
 
     Examples:
         >>> check_new("Birds", ["cats", "birds"], "choose another name")
@@ -60,11 +60,11 @@ def check_new(name: str, known: Iterable[str], instead: str) -> None:
 
 
 def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping[str, str]) -> None:
-    """A task's own tensors, and fingerprints of everything that its answers depend on besides.
+    """Write a task's own tensors, and fingerprints of everything else that its answers depend on.
 
     Args:
-        tasks: where the task is.
-        place: which it is.
+        tasks: the tasks that it belongs to.
+        place: its place among them.
         path: the file; replaced in one move.
         number: how many tasks were learned before it.
         shared: fingerprints of what all tasks share.
@@ -87,13 +87,13 @@ def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping
 def load_task(
     tasks: Tasks, path: Path, rule: HeadRule, name: str | None, shared: Mapping[str, str]
 ) -> tuple[Tasks, int]:
-    """The task of a file as a twin to adopt, and its number.
+    """Read the task in a file, as a twin to adopt, and its number.
 
     Args:
-        tasks: those that are known.
+        tasks: the tasks that are known.
         path: the file.
         rule: how heads are made.
-        name: instead of the one in the file.
+        name: a name instead of the one in the file.
         shared: fingerprints of what all tasks share here.
 
     Raises:
@@ -115,13 +115,13 @@ def load_task(
 
 
 def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
-    """What all tasks have in common, and how well the first one was learned."""
+    """Write what all tasks have in common, and how well the first one was learned."""
     files.write(path, "shared", _common(ensemble), {"skill": skill})
 
 
 @torch.no_grad()
 def load_shared_(ensemble: Ensemble, path: Path) -> float:
-    """Puts common weights into an ensemble; returns how well the first task was learned."""
+    """Read the common weights into an ensemble; return how well the first task was learned."""
     tensors, header = files.read(path, "shared")
     targets = _common(ensemble)
     files.check_fit(path, tensors, {name: target.shape for name, target in targets.items()})
@@ -151,20 +151,20 @@ class Folder:
         return self.path / "learning.pt"
 
     def found(self) -> list[Path]:
-        """The tasks' files in the order in which they were learned.
+        """The tasks' files, in the order in which the tasks were learned.
 
-        None count without shared weights; and those without any task are of a first one that was cut short.
+        Without shared weights, none counts; shared weights without any task are those of a first one cut short.
         """
         return sorted(self.whole(), key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
 
     def whole(self) -> set[Path]:
-        """The same, in no order and unread."""
+        """The same files, in no order and unread."""
         return self.files() - self._torn() if self.shared.exists() else set()
 
     def held(self) -> AbstractContextManager[None]:
-        """The folder is this process's alone, until it lets go or dies.
+        """Reserve the folder for this process alone, until it is released or the process ends.
 
-        Its lock lies inside, since the folder around it may be somebody else's.
+        The lock is inside the folder, since the one around it may belong to somebody else.
         """
         advice = "wait for it, or give this learner a folder of its own"
         return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
@@ -174,10 +174,10 @@ class Folder:
         return set(self.path.glob("task-*.safetensors"))
 
     def _torn(self) -> set[Path]:
-        """Files of tasks that were learned together, where a kill came before the last of them was written."""
+        """Files of tasks that were learned together, if a kill came before the last of them was written."""
         state = {}
         if self.unfinished.exists():
-            with suppress(ValueError):  # a damaged one is told of when the next task is learned
+            with suppress(ValueError):  # a damaged one is reported when the next task is learned
                 state = read_checkpoint(self.unfinished)
         if not state or "optimizer" in state:  # the training was not done
             return set()
@@ -186,7 +186,7 @@ class Folder:
 
 
 def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
-    """Sixteen hexadecimal digits that name tensors or plain values."""
+    """Sixteen hexadecimal digits that identify tensors or plain values."""
     found = hashlib.sha256()
     for name, value in tensors.items():
         found.update(name.encode())

@@ -28,7 +28,7 @@ def nesterov(groups: Groups) -> torch.optim.Optimizer:
 
 
 def cosine(done: float) -> float:
-    """Half a cosine from one to zero, for the share of the training that is done.
+    """Half a cosine, from one to zero, by the share of the training that is done.
 
     Examples:
         >>> [round(cosine(share), 2) for share in (0, 0.5, 1)]
@@ -43,7 +43,7 @@ class Training:
 
     Args:
         epochs: passes over the task's rows; zero makes a task without training it.
-        batch_size: rows of a step.
+        batch_size: rows per step.
         lr: learning rate.
         weight_decay: weight decay of shared weights and heads; vectors, biases and norms do not decay.
         fast_lr_scale: learning rate of r and s relative to `lr`.
@@ -55,8 +55,8 @@ class Training:
         optimizer: parameter groups, each with its `lr` and `weight_decay`, to an optimiser.
         schedule: share of the training that is done, in `[0, 1)`, to a factor of all learning rates.
         around_step: number of a step, from 0 in every training, to a context that it runs in, e.g. a profiler's.
-        after_epoch: told about every epoch before its checkpoint is written, so that no checkpoint knows of an epoch
-            that this was not told about; a kill in between repeats the epoch and tells it again.
+        after_epoch: called after every epoch, before its checkpoint is written, so that no checkpoint holds an epoch
+            that this was not told about; after a kill in between, the epoch is repeated and reported again.
     """
 
     epochs: int = 10
@@ -87,7 +87,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What happened in one pass: running means over its steps.
+    """What happened in one pass, measured while training.
 
     Attributes:
         names: the tasks that train.
@@ -107,28 +107,28 @@ class Epoch:
 
 
 class Diverged(ArithmeticError):
-    """The loss is not a number any more."""
+    """The loss is no longer finite."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A training under way, in one file that is replaced in one move.
+    """A training in progress, in one file that is replaced in one move.
 
     Args:
         path: the file.
-        identity: plain values; a file that says others is of another training, and does not count.
+        identity: plain values; a file with other values belongs to another training, and does not count.
     """
 
     path: Path
     identity: Mapping[str, Any]
 
     def save(self, state: dict[str, Any]) -> None:
-        """Replaces the file; a process killed at any moment leaves the former one or the new one."""
+        """Replace the file; a process killed at any moment leaves the old one or the new one."""
         with written_whole(self.path) as beside, beside.open("wb") as file:
             torch.save({"identity": dict(self.identity), **state}, file)
 
     def load(self) -> dict[str, Any] | None:
-        """The state, or `None` where there is none of this training; one of another training is warned of.
+        """The saved state, or `None` if there is none of this training; warns if there is one of another training.
 
         Raises:
             ValueError: the file is damaged.
@@ -143,7 +143,7 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state in a checkpoint's file, whatever training it is of.
+    """The state in a checkpoint's file, whichever training it belongs to.
 
     Raises:
         ValueError: the file is damaged.
@@ -166,7 +166,7 @@ class Loop:
         groups: the parameters to train.
         pool: the rows.
         training: how.
-        checkpoint: where the training is kept while it lasts, and left when it is done.
+        checkpoint: where the training is kept while it lasts; the file stays when it is done.
         progress: told about every epoch, after its checkpoint.
         after_step: called after every step, e.g. for a proximal operator.
     """
@@ -181,7 +181,7 @@ class Loop:
     after_step: Callable[[], None] | None = None
 
     def run(self) -> list[Epoch]:
-        """Trains, or goes on where a former process was killed; returns every epoch.
+        """Train, or continue where an earlier process was killed; returns every epoch.
 
         Everything random follows from seed and epoch, so that both end with the same weights.
 
@@ -205,7 +205,7 @@ class Loop:
         return history
 
     def _identify(self, optimizer: torch.optim.Optimizer) -> None:
-        """A checkpoint of other tensors, another optimiser or another precision is one of another training."""
+        """Identify the training by its tensors, optimiser and precision, too: a checkpoint with others is another's."""
         if self.checkpoint:
             how = {
                 "tensors": {name: list(tensor.shape) for name, tensor in self._trained().items()},
@@ -264,7 +264,7 @@ class Loop:
         return {name: tensor for name, tensor in self.module.state_dict().items() if name not in frozen}
 
     def _restored(self, optimizer: torch.optim.Optimizer) -> list[Epoch]:
-        """Puts a former state back and returns what was done before."""
+        """Restore a saved state, and return the epochs that are done already."""
         state = self.checkpoint.load() if self.checkpoint else None
         if state is None:
             return []

@@ -105,8 +105,8 @@ def adaptive_ece(probs: Tensor, labels: Tensor, bins: int = BINS) -> float:
 def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
     """The temperature T in [0.01, 100] that minimises the NLL of `softmax(log_probs / T)`.
 
-    The NLL is convex in `1 / T`: Newton's steps, kept inside a bracket of the minimum. Where the NLL is
-    flat (every class equally likely) T stays 1.
+    The NLL is convex in `1 / T`, so Newton's steps, kept inside a bracket around the minimum, find it. Where
+    the NLL is flat (every class equally likely) T stays 1.
 
     Shape:
         log_probs `(rows, classes)`, labels `(rows,)`.
@@ -133,7 +133,7 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
 
 
 def temperature_scaled_nll(log_probs: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> float:
-    """NLL after temperature scaling: T fitted on a random half of the rows, used on the other, and swapped.
+    """NLL after temperature scaling, with T fitted on a random half of the rows, used on the other, and vice versa.
 
     Comparing ensembles without it can mislead, since one number per method may repair most of the difference
     (Ashukha et al., 2020). The two measurements are averaged over all rows. Scale the log of the mean

@@ -1,4 +1,4 @@
-"""What every metric asks of its inputs, asked once: wrong shapes, ranges and NaNs never become a number."""
+"""What every metric requires of its inputs, in one place: wrong shapes, ranges and NaNs never become a number."""
 
 from collections.abc import Sequence
 

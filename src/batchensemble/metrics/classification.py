@@ -7,7 +7,7 @@ from batchensemble.metrics.checks import checked_labels, checked_log_probs, chec
 
 
 def accuracy(probs: Tensor, labels: Tensor) -> float:
-    """Share of rows whose most probable class is the label; of equal classes the first is taken.
+    """Share of rows whose most probable class is the label; among equally probable classes the first is taken.
 
     Shape:
         probs `(rows, classes)`, labels `(rows,)`.

@@ -48,7 +48,7 @@ def disagreement(member_probs: Tensor) -> float:
 def pairwise_kl(member_probs: Tensor) -> float:
     """`KL(p_i || p_j)` in nats, averaged over rows and ordered pairs of members.
 
-    Infinite where a member rules out what another holds possible, as the formula says.
+    Infinite where one member rules out what another considers possible, as the formula says.
 
     Examples:
         >>> probs = torch.tensor([[[0.5, 0.5]], [[0.25, 0.75]]])
@@ -67,9 +67,9 @@ def pairwise_kl(member_probs: Tensor) -> float:
 
 
 def disagreement_over_error(member_probs: Tensor, labels: Tensor) -> float:
-    """`disagreement` divided by the members' mean error: members that guess are different, too.
+    """`disagreement` divided by the members' mean error, since members that guess differ as well.
 
-    Members without error have nothing to disagree about, and it is 0.
+    It is 0 for members without error, which have nothing to disagree about.
 
     Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
@@ -121,7 +121,7 @@ def base_kl(member_probs: Tensor, base: int = 0) -> Tensor:
 def over_member_error(diversity: Tensor, member_probs: Tensor, labels: Tensor) -> Tensor:
     """A `base_` measure divided by each member's own error `(members,)`.
 
-    Without error, no diversity counts as 0 and any other as infinity.
+    For a member without error it is 0 if there is no diversity either, and otherwise infinite.
 
     Examples:
         >>> probs = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])

@@ -87,8 +87,8 @@ def paired_test(
     """Two-sided p-value for "both algorithms do equally well on the same trials", by flipping signs.
 
     If neither is better, `first - second` is as likely as its negative in every trial: the p-value is the
-    share of sign patterns whose mean difference is at least as large as the one seen. Up to 16 trials all
-    patterns are counted; above, random ones are, and the one seen too: `(1 + hits) / (1 + resamples)`.
+    share of sign patterns whose mean difference is at least as large as the one seen. Up to 16 trials, all
+    patterns are counted; beyond that, random ones and the one seen: `(1 + hits) / (1 + resamples)`.
 
     Args:
         first: one value per trial `(trials,)`.
@@ -122,5 +122,5 @@ def paired_test(
 def _hits(differences: Tensor, patterns: Tensor) -> int:
     """How many sign patterns (bits) give a sum at least as far from zero as the differences themselves."""
     sums = (2 * patterns - 1).double() @ differences
-    slack = 1e-12 * differences.abs().sum()  # equal sums, added in another order, are equal
+    slack = 1e-12 * differences.abs().sum()  # equal sums stay equal when added in another order
     return int((sums.abs() >= differences.sum().abs() - slack).sum())

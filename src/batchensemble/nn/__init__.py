@@ -1,4 +1,4 @@
-"""The idea: equation 5, the layers that use it, and the verb that swaps them in."""
+"""The idea: equation 5, the layers that use it, and the function that swaps them in."""
 
 from batchensemble.nn.attention import MultiheadAttention
 from batchensemble.nn.convert import convert_

@@ -31,7 +31,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
     v_proj: Linear
 
     def become(self, fast: Fast) -> None:
-        """Take the packed weights apart into projections that have members."""
+        """Split the packed weights into projections that have members."""
         for name, linear in zip(_PROJECTIONS, self._plain_projections(), strict=True):
             self.add_module(name, Linear.ensembled(linear, fast))
         self.add_module("out_proj", Linear.ensembled(self.out_proj, fast.behind_first()))
@@ -59,7 +59,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """As torch's, on batches: `(rows, length, features)`, or `(length, rows, features)`."""
+        """As in torch, for batches: `(rows, length, features)` with `batch_first`, else `(length, rows, features)`."""
         if query.ndim != 3:
             raise ValueError(f"members need a batch: query must have 3 axes, got shape {tuple(query.shape)}")
         if is_causal and attn_mask is None:
@@ -99,7 +99,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         return q, k, v, mask
 
     def _mask(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
-        """Both masks as one that is added to the scores, `(rows or 1, heads or 1, length, keys)`."""
+        """Join both masks into one that is added to the scores, `(rows or 1, heads or 1, length, keys)`."""
         rows, at = query.shape[0 if self.batch_first else 1], 1 if self.batch_first else 0
         mask: Tensor | None = None
         if attn_mask is not None:
@@ -119,7 +119,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         return per_head
 
     def _for_every_copy(self, name: str, mask: Tensor, size: int) -> Tensor:
-        """A mask given for the batch serves all of its copies: its rows may not be where the batch's are."""
+        """Repeat a mask given for the batch for all of its copies: its rows may be on another axis than the batch's."""
         if len(mask) == size:
             return mask
         if len(mask) * self.q_proj.members != size:
@@ -151,13 +151,13 @@ def _weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _check_mask(name: str, mask: Tensor, *sizes: int) -> None:
-    """Refuse what torch refuses: an axis of size one would broadcast unseen."""
+    """Refuse what torch refuses: an axis of size one would broadcast unnoticed."""
     if tuple(mask.shape[-len(sizes) :]) != sizes:
         raise ValueError(f"{name} has shape {tuple(mask.shape)}, and its last axes should be {sizes}")
 
 
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A boolean mask (True: do not look) as one that is added."""
+    """Turn a boolean mask (True: ignore this key) into one that is added to the scores."""
     if mask.dtype != torch.bool:
         return mask.to(dtype)
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)

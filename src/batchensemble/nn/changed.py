@@ -14,7 +14,7 @@ def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
 
 
 def converted_layers(net: nn.Module) -> tuple[str, ...]:
-    """Names of the layers that have members now; an attention counts as one layer, its projections do not.
+    """Names of the layers that have members now; an attention layer counts as one, its projections do not.
 
     Examples:
         >>> from batchensemble.nn import Linear
@@ -30,7 +30,7 @@ def converted_layers(net: nn.Module) -> tuple[str, ...]:
 
 
 def refuse_changed(net: nn.Module) -> None:
-    """Members neither come, go nor leave where a layer's tensors are not its own: all layers change, or none."""
+    """Refuse to add, drop or extract members if a layer's tensors are not its own: all layers change, or none."""
     for layer, module in member_modules(net):
         held = {**module._parameters, **module._buffers}
         for own in ("weight", *module.stacked):
@@ -46,7 +46,7 @@ def refuse_changed(net: nn.Module) -> None:
 
 
 def refuse_sharded(name: str, tensor: Tensor) -> None:
-    """Refuse what is only partly in this process."""
+    """Refuse a tensor of which only a part is in this process."""
     if _is_sharded(tensor):
         raise ValueError(
             f"{name} is sharded over several processes: gather the state_dict "
@@ -55,7 +55,7 @@ def refuse_sharded(name: str, tensor: Tensor) -> None:
 
 
 def why_it_fails(net: nn.Module, error: Exception, converted: Collection[str]) -> str:
-    """What was done to a network that it cannot answer any more; empty where that is not known.
+    """Say what was done to a network that can no longer answer; empty if that is not known.
 
     Args:
         net: the network.
@@ -77,4 +77,4 @@ def why_it_fails(net: nn.Module, error: Exception, converted: Collection[str]) -
 
 
 def _is_sharded(tensor: Tensor) -> bool:
-    return hasattr(tensor, "full_tensor")  # torch's DTensor, whose package takes long to import
+    return hasattr(tensor, "full_tensor")  # torch's DTensor, whose package is slow to import

@@ -38,7 +38,7 @@ _NORMS = (norm.BatchNorm, norm.LayerNorm, norm.GroupNorm)
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was done to a network: names of the layers converted, and why the others were left."""
+    """What was done to a network: names of the converted layers, and why the others were left plain."""
 
     converted: tuple[str, ...]
     left: Mapping[str, str]
@@ -78,7 +78,7 @@ def convert_(
             left[name] = reason
             continue
         swaps[module] = _ensembled(target, name, module, fast)
-        if not issubclass(target, (*_NORMS, embedding.Embedding)):  # these have no r to be the first
+        if not issubclass(target, (*_NORMS, embedding.Embedding)):  # these have no r that could be the first
             fast = fast.behind_first()
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
@@ -89,7 +89,7 @@ def convert_(
 
 
 def _shared_norms(net: nn.Module) -> dict[nn.Module, nn.Module]:
-    """Batch norms that stay shared, in the form that trains them best beside members."""
+    """Batch norms that stay shared, in the form that trains best beside members."""
     kinds: dict[type[nn.Module], Any] = {
         nn.BatchNorm1d: shared_norm.BatchNorm1d,
         nn.BatchNorm2d: shared_norm.BatchNorm2d,
@@ -122,7 +122,7 @@ def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
 
 
 def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Module]) -> str:
-    """A subclass may have put something of its own where members have theirs."""
+    """Why a subclass cannot have members: it has something of its own under a name that we use."""
     tensors = {*module._parameters, *module._buffers, *module._modules}
     methods = set(dir(type(module))) - set(dir(kind))
     ours = {"r", "s", *dir(target)} - set(dir(kind))
@@ -131,7 +131,7 @@ def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Modu
 
 
 def _computes_otherwise(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """A subclass, or one object, that replaced what torch's layer does."""
+    """Whether a subclass, or this one object, replaces what torch's layer computes."""
     steps = [name for name in ("forward", "_conv_forward") if hasattr(kind, name)]
     return any(getattr(type(module), name) is not getattr(kind, name) or name in vars(module) for name in steps)
 
@@ -142,7 +142,7 @@ def _computed(module: nn.Module) -> str:
 
 
 def _is_computed(module: nn.Module) -> bool:
-    """Parametrised, pruned, or under torch's older weight and spectral norms."""
+    """Whether a module is parametrised, pruned, or under torch's older weight and spectral norms."""
     names = getattr(module, "_flat_weights_names", ("weight", "bias", "in_proj_weight", "in_proj_bias"))
     tensors = {name: getattr(module, name, None) for name in names}
     return nn.utils.parametrize.is_parametrized(module) or any(
@@ -157,17 +157,17 @@ def _norm_refusal(target: Any, norm_mode: str) -> str:
 
 
 def _is_layer(module: nn.Module) -> bool:
-    """Kinds that have a member form, with or without parameters (a norm may have statistics only)."""
+    """Whether a module's kind has a member form, with or without parameters (a norm may have statistics only)."""
     return isinstance(module, tuple(_LAYERS))
 
 
 def _is_whole(module: nn.Module) -> bool:
-    """Modules that are converted as one, whatever is inside them."""
+    """Whether a module is converted as a whole, whatever is inside it."""
     return isinstance(module, nn.MultiheadAttention | nn.RNNBase)
 
 
 def restore_(net: nn.Module, pick: Pick) -> nn.Module:
-    """The plain network of one member (or of the mean weight), made in place."""
+    """Turn `net`, in place, into the plain network of one member, or of the mean weight."""
     swaps: dict[nn.Module, nn.Module] = {}
     inside: set[int] = set()
     for module in net.modules():
@@ -181,7 +181,7 @@ def restore_(net: nn.Module, pick: Pick) -> nn.Module:
 
 
 def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> None:
-    """Weights that were one are folded apart: a Transformers config must not tie them again on loading."""
+    """Keep a Transformers config from tying weights again on loading that were one and now differ after folding."""
     weights = [id(getattr(module, "weight", None)) for module in swaps if isinstance(module, MemberModule)]
     config = getattr(net, "config", None)
     if len(set(weights)) < len(weights) and getattr(config, "tie_word_embeddings", False):

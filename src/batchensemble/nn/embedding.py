@@ -23,7 +23,7 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
     init: Init
 
     def become(self, fast: Fast) -> None:
-        """Add s; there is nothing for a rank to multiply."""
+        """Add s; without r there is nothing for a rank to multiply."""
         self.members, self.init = fast.members, fast.init
         self.register_parameter("s", nn.Parameter(self.fresh(fast.members, fast.generator)["s"]))
 
@@ -44,7 +44,7 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
-        """The plain embedding of one member; `max_norm` bounds E, not the member's own table, so it is gone."""
+        """The plain embedding of one member, without `max_norm`, which bounds E and not the member's own table."""
         module: Any = super().plain(pick)
         module.max_norm = None
         return module  # type: ignore[no-any-return]

@@ -39,12 +39,12 @@ class RankOneOperation(Protocol):
 
 
 def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = None, **options: Any) -> Tensor:
-    """Every row through its own member's weight and bias, `x_n -> x_n (W o s_i r_i^T) + b_i`, in one pass.
+    """Send every row through its own member's weight and bias, `x_n -> x_n (W o s_i r_i^T) + b_i`, in one pass.
 
     Args:
         op: the layer: its W, r, s, b and its linear operation.
         x: the batch, members' rows folded into it.
-        rows: whose each row is.
+        rows: which member each row belongs to.
         plan: "scale" or "fold"; by default chosen by shape.
         **options: what else the operation takes (a transposed convolution's output size).
     """
@@ -59,13 +59,13 @@ def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any])
     pairs = zip(_components(op.r), _components(op.s), strict=True)
     terms = [
         rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, None if term else op.bias, at=at)
-        for term, (r, s) in enumerate(pairs)  # of which one brings the bias
+        for term, (r, s) in enumerate(pairs)  # only the first adds the bias
     ]
     return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)
 
 
 def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, options: dict[str, Any]) -> Tensor:
-    """The same; r's gradient rides on passes that are made anyway, and a norm may take s over (see `shared_norm`)."""
+    """The same, but r's gradient needs no pass of its own, and a norm may take s over (see `memberwise_norm`)."""
     scaled: Any = ScaledInput.apply  # torch gives it no types
     trained = torch.is_grad_enabled() and op.r.requires_grad
     z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
@@ -76,9 +76,9 @@ def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, o
 
 
 def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
-    """A convolution in a graph, where the compiler joins passes over activations."""
+    """Whether this is a convolution in a compiled graph, where the compiler fuses passes over activations."""
     fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2
-    # float16 has no numbers as small as `TINY`, and `ScaledInput` conjugates nothing
+    # float16 has no number as small as `TINY`, and `ScaledInput` does not conjugate
     return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
 
 
@@ -96,15 +96,15 @@ def _components(fast: Tensor) -> tuple[Tensor, ...]:
 
 
 def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
-    """The cheaper form for these shapes; for one member it never depends on how many others there are.
+    """Choose the cheaper form for these shapes; for any one member, it never depends on how many others there are.
 
-    Scaling reads and writes `positions * (in + out)` activations, folding one weight per member; folding wins once
-    a member has several times more of the former. Rank k multiplies the products of `scale`, never those of `fold`.
-    A weight per row is never made.
+    For each member, scaling reads and writes `positions * (in + out)` activations, and folding one weight; folding
+    wins once there are several times more of the former. Rank k multiplies the products of `scale`, never those of
+    `fold`. A weight per row is never built.
     """
-    if is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would pin the batch down
+    if is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would fix the batch size
         return "scale"
-    if torch.compiler.is_compiling() and op.features_at == 1:  # the compiler joins scalings to what is around them
+    if torch.compiler.is_compiling() and op.features_at == 1:  # the compiler fuses scalings with what is around
         return "scale"
     inputs, outputs = op.r.shape[-1], op.s.shape[-1]
     rank = op.r.shape[1] if op.r.ndim == 3 else 1

@@ -1,7 +1,7 @@
 """Late fan-out: one copy of the batch up to a module, `members` copies from there on.
 
-The module's inputs are repeated as it is called. What the networks around it still hold from before (an attention
-mask) is repeated when they hand it to a later module.
+The module's inputs are repeated when it is called. What the networks around it still hold from before (an attention
+mask) is repeated when they pass it to a later module.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,10 +16,10 @@ from batchensemble.nn.route import Route, advance, current
 
 
 class FanOut:
-    """The hook on the fan-out module: opens the way, and repeats the module's rows."""
+    """The hook on the fan-out module: it advances the route, and repeats the module's rows."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """The inputs with every member's rows; a module that is called once more is a later one."""
+        """Repeat the inputs for every member; when the module is called again, it counts as a later one."""
         route = current()
         if route is None or route.fan_out is None:
             return _of_every_copy(args, kwargs, route)
@@ -29,22 +29,22 @@ class FanOut:
 
 
 class Later:
-    """The hook on modules that may still be given rows from before the fan-out."""
+    """The hook on modules that may still receive rows from before the fan-out."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Repeat what has the rows of one copy."""
+        """Repeat the inputs that hold only one copy of the rows."""
         return _of_every_copy(args, kwargs, current())
 
 
 def _of_every_copy(args: tuple[Any, ...], kwargs: dict[str, Any], route: Route | None) -> tuple[Any, Any]:
-    """Inputs of a module behind the fan-out, those from before it repeated."""
+    """The inputs of a module after the fan-out, with those from before it repeated."""
     if route is None or route.fan_out is not None or route.copies == 1:
         return args, kwargs
     return repeat_rows((args, kwargs), route, route.count // route.copies)  # type: ignore[no-any-return]
 
 
 def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
-    """Every tensor with `rows` rows, once per copy, member-major."""
+    """Repeat every tensor that has `rows` rows, once per copy, member-major."""
     axis, copies = route.axis, route.copies
 
     def repeat(leaf: Any) -> Any:
@@ -88,7 +88,7 @@ def install_(net: nn.Module, name: str) -> None:
 
 
 def remove_(net: nn.Module) -> None:
-    """Take them away again."""
+    """Remove the hooks again."""
     for module in net.modules():
         hooks = module._forward_pre_hooks
         for key in [key for key, hook in hooks.items() if isinstance(hook, FanOut | Later)]:
@@ -97,7 +97,7 @@ def remove_(net: nn.Module) -> None:
 
 
 def why_it_cannot_be_cut(name: str, error: Exception, kwargs: Mapping[str, Any]) -> str:
-    """What to say of a network's error, given the fan-out at `name` and the keyword inputs."""
+    """Explain a network's error, given the fan-out at `name` and the keyword inputs."""
     reason, route = f"the network cannot be cut at fan_out={name!r}: {error}", current()
     if route is None or route.copies == 1 or kwargs.get("labels") is None:
         return reason
@@ -108,7 +108,7 @@ def why_it_cannot_be_cut(name: str, error: Exception, kwargs: Mapping[str, Any])
 
 
 def _called_by_ancestors(net: nn.Module, name: str) -> Iterator[nn.Module]:
-    """The modules that the networks around the fan-out call themselves."""
+    """The modules that the networks around the fan-out call directly."""
     parts = name.split(".")
     ancestors = [net.get_submodule(".".join(parts[:i])) for i in range(len(parts))]
     for ancestor in ancestors:

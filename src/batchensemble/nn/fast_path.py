@@ -1,4 +1,4 @@
-"""torch's fused encoder kernels read weights behind the layers' back, and would answer for the plain network."""
+"""Switches for torch's fused encoder kernels, which read weights without calling the layers and so ignore members."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def on_(net: nn.Module) -> None:
 
 @contextmanager
 def off_everywhere() -> Iterator[None]:
-    """No fused path in any network for a while: it also writes zeros at padded positions."""
+    """Switch the fused path off in all networks for a while: it also writes zeros at padded positions."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

@@ -1,4 +1,4 @@
-"""Members' weights folded once, while nothing changes them: a decoder asks its layers again for every word."""
+"""Members' weights, folded once while nothing changes them: a decoder calls its layers again for every token."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.stacked_linear import stacked_linear
 
-MOST_BYTES = 2**31  # of all folded weights together; a network with more of them goes on scaling activations
+MOST_BYTES = 2**31  # for all folded weights together; a network that needs more keeps scaling activations
 
 
 class Folded(NamedTuple):
@@ -34,7 +34,7 @@ _local = _Local()
 
 @contextmanager
 def folded_once(net: nn.Module) -> Iterator[None]:
-    """Within it, this thread's passes without gradients use weights that were folded at its start, if they fit."""
+    """Let this thread's passes without gradients use weights that were folded on entry, if these fit."""
     layers: list[Any] = [module for module in net.modules() if getattr(module, "features_at", None) == -1]
     size = sum(layer.members * layer.weight.numel() * layer.weight.element_size() for layer in layers)
     before = _local.folded
@@ -47,5 +47,5 @@ def folded_once(net: nn.Module) -> Iterator[None]:
 
 
 def ready(layer: nn.Module) -> Folded | None:
-    """What is folded for a layer in this thread; nothing where gradients are wanted."""
+    """A layer's folded weights in this thread; `None` if there are none, or if gradients are enabled."""
     return None if not _local.folded or torch.is_grad_enabled() else _local.folded.get(layer)

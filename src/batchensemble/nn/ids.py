@@ -18,7 +18,7 @@ def _checked_ids(ids: Tensor, members: int) -> Tensor:
 
 
 def far_from_negative(ids: Tensor) -> Tensor:
-    """Negative ids, which indexing would count from the end, as huge ones, which it refuses; in one kernel.
+    """Turn negative ids, which indexing would count from the end, into huge ones, which it refuses; in one kernel.
 
     Examples:
         >>> far_from_negative(torch.tensor([0, 7, -1])) < 10
@@ -33,11 +33,11 @@ def _(ids: Tensor, members: int) -> Tensor:
 
 
 def checked_owner(member: Any, rows: int, members: int, device: torch.device) -> int | Tensor:
-    """The user's `member=`: one member for every row, or one id per row.
+    """Check the user's `member=`: one member for all rows, or one id per row.
 
     Raises:
         IndexError: an id outside `[0, members)`, named.
-        ValueError: ids that are not `(rows,)`.
+        ValueError: ids whose shape is not `(rows,)`.
         TypeError: neither an integer nor a tensor of integers.
 
     Examples:
@@ -57,11 +57,11 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
 
 
 def checked_member(member: Any, members: int) -> int:
-    """One member as an `int`, whatever integer it came as: a list of torch's own would index several axes.
+    """Return a member as an `int`, whatever kind of integer it is: a list of 0-d tensors would index several axes.
 
     Raises:
         IndexError: a number outside `[0, members)`, named.
-        TypeError: no integer; a truth value is none.
+        TypeError: not an integer; a truth value does not count as one.
 
     Examples:
         >>> checked_member(torch.tensor(2), members=3)

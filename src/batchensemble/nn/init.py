@@ -16,7 +16,7 @@ _DEFAULTS = {"sign": 0.5, "normal": 0.5, "ones": 0.0, "first": 0.5}
 
 
 def parse_init(init: Init) -> tuple[str, float]:
-    """The rule and its number.
+    """Split `init` into its rule and its number.
 
     Examples:
         >>> parse_init("sign"), parse_init("normal(0.1)")
@@ -34,7 +34,7 @@ def parse_init(init: Init) -> tuple[str, float]:
 
 
 def check_count(name: str, value: int) -> int:
-    """A positive integer of any kind (NumPy's, torch's) as an `int`, or a `ValueError` that names it.
+    """Return a positive integer of any kind (NumPy's, torch's) as an `int`, or raise a `ValueError` that names it.
 
     Examples:
         >>> check_count("rank", torch.tensor(2))
@@ -51,7 +51,7 @@ def check_count(name: str, value: int) -> int:
 
 @dataclass(frozen=True)
 class Fast:
-    """What a layer's fast weights are to be: how many, of which rank, and how they start.
+    """The plan of a layer's fast weights: how many members, which rank, and how they start.
 
     Examples:
         >>> Fast(members=0)
@@ -71,7 +71,7 @@ class Fast:
         parse_init(self.init)
 
     def behind_first(self) -> "Fast":
-        """The same for a layer behind the first: where only that one is random, ones."""
+        """The plan of a layer after the first: ones if only the first layer is random, otherwise the same."""
         return replace(self, init="ones") if parse_init(self.init)[0] == "first" else self
 
 
@@ -87,8 +87,8 @@ def draw_fast(
 ) -> Tensor:
     """Fast weights for one side of a layer, `(members, features)` or `(members, rank, features)`.
 
-    The first component follows `init`; the others start at `s = 0` with random signs in `r`, so that every rank
-    starts as rank one does and still learns.
+    The first component follows `init`; the others start at `s = 0` with random signs in `r`, so that a higher rank
+    starts exactly as rank one does, and all components learn.
 
     Args:
         like: the layer's weight, for device and dtype.
@@ -97,7 +97,7 @@ def draw_fast(
         features: how many input (`side="r"`) or output (`side="s"`) features.
         init: the rule; "first" draws r around one and leaves s at one.
         side: "r" or "s".
-        generator: where randomness comes from.
+        generator: source of randomness.
     """
     rule, number = parse_init(init)
     if rule == "first":

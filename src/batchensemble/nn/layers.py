@@ -1,4 +1,4 @@
-"""The rank-one layers: one generic layer, and thin finals that name a torch operation.
+"""The rank-one layers: one generic layer, and thin subclasses that name a torch operation.
 
     y = ((x o r_i) W) o s_i + b_i
 
@@ -24,8 +24,8 @@ from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
 class RankOne(FastModule, MemberModule):
     """A linear torch layer whose members differ by rank-one matrices.
 
-    Finals inherit from it and from the torch layer that they ensemble, take that layer's arguments in its order, and
-    say how the operation is applied.
+    Its subclasses also inherit from the torch layer that they ensemble, take that layer's arguments in its order, and
+    define how the operation is applied.
     """
 
     stacked = ("r", "s", "bias")
@@ -61,7 +61,7 @@ class RankOne(FastModule, MemberModule):
         return (first, second * groups) if self.input_first else (second * groups, first)
 
     def forward(self, input: Tensor) -> Tensor:
-        """`input` with its members' rows folded into the batch axis; so is the result."""
+        """Answer `input`, whose batch axis holds the members' rows, as does that of the result."""
         return self._answer(input)
 
     def _answer(self, input: Tensor, **options: Any) -> Tensor:
@@ -85,14 +85,14 @@ class RankOne(FastModule, MemberModule):
         return self.weight * self._fast_matrix(r, s)
 
     def folded(self) -> Folded:
-        """All members' weights for many passes without gradients, in the numbers that autocast would make of them."""
+        """All members' weights, for many passes without gradients, in the dtype that autocast would give them."""
         weight = as_autocast_has_it(self.fold(self.r, self.s))
         bias = None if self.bias is None else as_autocast_has_it(self.bias)
         inputs_first = weight if self.input_first else weight.transpose(1, 2).contiguous()
         return Folded(inputs_first.transpose(1, 2), bias)
 
     def mean_weight(self) -> Tensor:
-        """`W o mean_i(s_i r_i^T)`, without making any member's weight."""
+        """`W o mean_i(s_i r_i^T)`, without building any member's weight."""
         r, s = self.r.reshape(-1, self.r.shape[-1]), self.s.reshape(-1, self.s.shape[-1])
         return self.weight * (self._fast_matrix(r, s) / self.members)
 
@@ -130,7 +130,7 @@ class Linear(RankOne, nn.Linear):
 
 
 def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """A plain linear layer with copies of these values, trained where they are."""
+    """A plain linear layer with copies of these tensors; what is frozen stays frozen."""
     linear = nn.Linear(weight.shape[1], weight.shape[0], bias is not None, device="meta")
     linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=weight.requires_grad)
     if bias is not None:
@@ -155,20 +155,20 @@ class Conv1D(RankOne):
 
 
 class Convolution(RankOne):
-    """What the convolutions share: features on axis 1, rows on axis 0."""
+    """Base of the convolutions: features on axis 1, rows on axis 0."""
 
     features_at = 1
     rows_at = 0
     stackable = True
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
-        """The convolution in torch's own padding modes, or one for each weight of a stack."""
+        """The convolution, with torch's own padding modes; for a stack of weights, one convolution each."""
         convolve: Any = self._conv_forward
         if weight.ndim == self.weight.ndim:
             return convolve(x, weight, bias)  # type: ignore[no-any-return]
         parts = zip(x.unbind(), weight.unbind(), [None] * len(x) if bias is None else bias.unbind(), strict=True)
         each = [convolve(*part) for part in parts]
-        y: Tensor = torch.cat(each).unflatten(0, (len(each), -1))  # and not stack, which forgets channels_last
+        y: Tensor = torch.cat(each).unflatten(0, (len(each), -1))  # not stack, which loses channels_last
         return y
 
 
@@ -199,7 +199,7 @@ class Conv3d(Convolution, nn.Conv3d):
 
 
 class TransposedConvolution(RankOne):
-    """What the transposed convolutions share; their weight is `(in, out / groups, ...)`."""
+    """Base of the transposed convolutions, whose weight is `(in, out / groups, ...)`."""
 
     features_at = 1
     rows_at = 0
@@ -207,7 +207,7 @@ class TransposedConvolution(RankOne):
     operation: ClassVar[Callable[..., Tensor]]
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """As torch's: `output_size` settles which of the possible sizes is meant."""
+        """As in torch: `output_size` selects one of the possible sizes."""
         return self._answer(input, output_size=output_size)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""What every converted module is: something plain, some of whose tensors have one row per member."""
+"""The bases of converted modules: each replaces a plain one, and some of its tensors have one row per member."""
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
@@ -13,13 +13,13 @@ Pick = int | None  # a member, or None for the mean of all of them
 
 
 class Converted(nn.Module):
-    """A module that stands for a plain one, and can give it back.
+    """A module that replaces a plain one, and can give it back.
 
     Attributes:
-        plain_type: the class of the plain one.
-        routed: whether rows come by the ensemble's route, or in equal blocks (a layer used on its own).
+        plain_type: the class of the plain module.
+        routed: whether the layer needs an ensemble's route; a layer used on its own expects equal blocks of rows.
         where: the layer's name in its network, for messages.
-        theirs: what the plain one had under names that are ours here.
+        theirs: attributes of the plain module under names that we use here.
     """
 
     plain_type: type[nn.Module]
@@ -28,7 +28,7 @@ class Converted(nn.Module):
     theirs: tuple[tuple[str, Any], ...] = ()
 
     def __init_subclass__(cls) -> None:
-        """Nothing, also for a plain class that registers its subclasses: ours are no new layers of its author's."""
+        """Do nothing, even if a plain class registers its subclasses: ours are not new layers by its author."""
 
     def plain(self, pick: Pick) -> nn.Module:
         """The plain module of one member, or of the members' mean weight."""
@@ -42,13 +42,13 @@ class Converted(nn.Module):
         return cast(Self, reborn(module, passing_for(*kinds), without=OURS, plain_type=type(module), theirs=theirs))
 
     def plain_twin(self) -> nn.Module:
-        """An instance of the plain class that has everything of this one but what makes it ours."""
+        """An instance of the plain class with everything that this one has, except what makes it ours."""
         return reborn(self, self.plain_type, without=OURS, **dict(self.theirs))
 
 
 @cache
 def passing_for(plain: type[nn.Module], ours: type[Converted]) -> type[Converted]:
-    """`ours` for instances of `plain`: one that is a `plain` too, and has its methods, if that is a class of its own.
+    """`ours`, if it is a subclass of `plain`; otherwise a subclass of both, which has the methods of `plain`.
 
     Examples:
         >>> class Named(nn.Linear): ...
@@ -77,7 +77,7 @@ class FastModule(Converted):
         members: how many members share the weights.
         rank: components of the fast matrix, `sum_j s_j r_j^T`.
         init: how r and s start: "sign", "normal", "ones" or "first" (see `batchensemble.convert`).
-        generator: where random fast weights come from.
+        generator: source of random fast weights.
         **kwargs: the torch module's own keyword arguments.
     """
 
@@ -97,13 +97,13 @@ class FastModule(Converted):
 
     @classmethod
     def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
-        """The module around a plain one, whose weights it keeps."""
+        """Build the module around a plain one, and keep its weights."""
         layer = cls.around(module)
         layer.become(fast)
         return layer
 
     def become(self, fast: Fast) -> None:
-        """Add the members to what has been plain so far."""
+        """Add members to a module that has been plain so far."""
         raise NotImplementedError
 
 
@@ -119,7 +119,7 @@ class MemberModule(Converted):
     stacked: ClassVar[tuple[str, ...]] = ()
 
     def extra_repr(self) -> str:
-        """The plain module's own words, and how many members it has."""
+        """The plain module's own description, and the number of members."""
         plain = super().extra_repr()
         return f"{plain}, members={self.members}" if plain else f"members={self.members}"
 
@@ -140,7 +140,7 @@ class MemberModule(Converted):
 
     @torch.no_grad()
     def keep_(self, indices: Sequence[int]) -> None:
-        """Keep the members named, in that order."""
+        """Keep only these members, in this order."""
         for name, tensor in self.stacked_tensors():
             put(self, name, tensor[list(indices)].clone())
         self.members = len(indices)
@@ -158,7 +158,7 @@ class MemberModule(Converted):
         self.members += count
 
     def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
-        """Rows of new members by the layer's own initialisation; what is not named starts at the members' mean."""
+        """Rows for new members, by the layer's own initialisation; other tensors start at the members' mean."""
         return {}
 
     def unstacked(self, pick: Pick) -> dict[str, Tensor]:
@@ -171,7 +171,7 @@ class MemberModule(Converted):
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
-        """The plain module that member `pick` is."""
+        """The plain module of one member, or of the mean."""
         module = self.plain_twin()
         for name in ("r", "s"):
             module._parameters.pop(name, None)
@@ -181,7 +181,7 @@ class MemberModule(Converted):
 
 
 def put(module: nn.Module, name: str, tensor: Tensor) -> None:
-    """Replace a parameter or buffer by one of another shape, trained as before."""
+    """Replace a parameter or buffer by one of another shape; a frozen parameter stays frozen."""
     if name in module._buffers:
         module._buffers[name] = tensor
         return
@@ -190,7 +190,7 @@ def put(module: nn.Module, name: str, tensor: Tensor) -> None:
 
 
 def _mean(tensor: Tensor) -> Tensor:
-    return tensor.mean(0) if tensor.is_floating_point() else tensor.amax(0)  # counters: the longest
+    return tensor.mean(0) if tensor.is_floating_point() else tensor.amax(0)  # the largest, for counters
 
 
 OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")
@@ -199,13 +199,13 @@ OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "r
 def reborn(module: nn.Module, kind: type[nn.Module], without: Collection[str] = (), **attributes: Any) -> nn.Module:
     """`module` as another class: the same tensors, settings and hooks, in containers of its own.
 
-    What `module.compile()` made is left out, as by a deep copy: it would go on answering for `module`.
+    What `module.compile()` made is left out, as in a deep copy: it would keep answering for `module`.
 
     Args:
         module: left as it is.
         kind: the other class.
         without: names of attributes that are not taken over.
-        **attributes: to have besides.
+        **attributes: further attributes to set.
     """
     twin = kind.__new__(kind)
     without = {*without, "_compiled_call_impl"}

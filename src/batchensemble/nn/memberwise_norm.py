@@ -1,10 +1,10 @@
-"""The function behind compiled batch norms, shared and per member: it sums by member, so that r and s cost no passes.
+"""The function behind compiled batch norms, shared and per member: it sums by member, so r and s cost no extra passes.
 
-Statistics over the batch are made of the members' statistics; values and gradients are those of torch's batch norm.
-In evaluation it is one scale and one shift, s included. What is won in training:
+Statistics over the batch are built from the members' statistics; values and gradients are those of torch's batch norm.
+In evaluation it is one scale and one shift, which include s. What is gained in training:
 
-    grad s_i  follows from sums that the norm makes anyway, where the norm reads `y = z o s_i` of the layer before it
-    grad r_i  is a sum over the same rows as the norm's own, so that the compiler makes them in one kernel
+    grad s_i  follows from sums that the norm needs anyway, if it reads the `y = z o s_i` of the layer before it
+    grad r_i  is a sum over the same rows as the norm's own sums, so the compiler computes them in one kernel
 """
 
 from typing import Any
@@ -16,23 +16,23 @@ from batchensemble.nn.route import current, taken_apart
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.tracing import is_compiled
 
-SETTLE_FROM = 2**24  # elements from which a kernel that settles an evaluated norm's vectors is worth its launch
+SETTLE_FROM = 2**24  # from so many elements on, a kernel that precomputes an evaluated norm's vectors pays for itself
 
 
 def compiled_members(x: Tensor, training: bool) -> int | None:
-    """How many equal blocks the rows come in; `None` where torch's own kernels or plain arithmetic do as well."""
+    """How many equal blocks the rows come in; `None` if torch's own kernels or plain arithmetic do as well."""
     route = current()
     if route is None or not is_compiled():
         return None
     blocks = route.owner is None and route.fan_out is None and route.axis == 0 and route.members > 1
-    several = x.numel() > route.members * x.shape[1]  # values of each member and channel
+    several = x.numel() > route.members * x.shape[1]  # values per member and channel
     if not blocks or not several or len(x) % route.members:
         return None
     return route.members if training or x.numel() >= SETTLE_FROM else None
 
 
 def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
-    """`z, s` with `x = z o s_i`: those of the layer before, where x comes from one, else ones."""
+    """`z, s` with `x = z o s_i`: from the layer before, if it made x that way; otherwise x itself and ones."""
     z, s = taken_apart(x)
     return z, x.new_ones(members, x.shape[1], dtype=wide_type(x.dtype)) if s is None else s
 
@@ -40,9 +40,9 @@ def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
 class MemberwiseNorm(torch.autograd.Function):
     """`norm(x o s_i)`, `x (members * n, channels, ...)`, `s (members, channels)`.
 
-    Over all rows where `shared`, over every member's own else. Also returns mean and (biased) variance, `(channels)`
-    or `(members, channels)`, without gradients; scale and shift may have either shape. Whatever has a number per
-    channel is settled first, so that passes over x read two or three vectors and the compiler joins them to their
+    Over all rows if `shared`, otherwise over each member's own. Also returns mean and (biased) variance, `(channels)`
+    or `(members, channels)`, without gradients; scale and shift may have either shape. Whatever has one number per
+    channel is computed first, so that passes over x read two or three vectors and the compiler fuses them with their
     neighbours.
     """
 
@@ -50,7 +50,7 @@ class MemberwiseNorm(torch.autograd.Function):
     def forward(
         x: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, shared: bool
     ) -> tuple[Tensor, ...]:
-        """`y`, shaped as x, mean and variance of `x o s_i`, and each member's own of x."""
+        """`y` in the shape of x, the mean and variance of `x o s_i`, and each member's own mean and variance of x."""
         blocks = Rows(len(s), None).split(x.to(wide_type(x.dtype)))
         own_var, own_mean = torch.var_mean(blocks, (1, *range(3, blocks.ndim)), correction=0)  # (members, channels)
         mean, var = own_mean * s, own_var * s.square()
@@ -74,7 +74,7 @@ class MemberwiseNorm(torch.autograd.Function):
         centred = rows.affine(x.to(mean.dtype), shift=-own_mean, at=1)
         sums, with_centred = rows.sums(wide, wide * centred)  # (members, channels)
         each, inverse = grad.numel() // own_mean.numel(), torch.rsqrt(var + ctx.eps)
-        offset = (own_mean * s - mean) * inverse  # of each member's mean among the normalised values
+        offset = (own_mean * s - mean) * inverse  # where each member's mean is among the normalised values
         steep = inverse * s  # normalised = steep * centred + offset
         grad_bias, grad_weight = sums, steep * with_centred + offset * sums
         if ctx.shared:
@@ -96,19 +96,19 @@ class MemberwiseNorm(torch.autograd.Function):
 def normalised(
     x: Tensor, s: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
-    """`x o s_i` less `mean`, over the root of `var`, times `weight`, plus `bias`: one pass over x.
+    """`(x o s_i - mean) / sqrt(var + eps) * weight + bias`, in one pass over x.
 
-    Each of the four may be `(channels)`, all members', or `(members, channels)`.
+    Each of these four may be `(channels)`, for all members, or `(members, channels)`.
     """
     wide, rows = wide_type(x.dtype), Rows(len(s), None)
     scale, shift = scale_and_shift(mean, var.to(wide), weight, bias, eps)
     if scale.ndim == 2:
         y = rows.affine(x.to(wide), _settled(s * scale), _settled(shift), at=1)
-        y = y if x.ndim > 2 else y.clone()  # rows put together again: a view, which no ReLU could write into
+        y = y if x.ndim > 2 else y.clone()  # joined rows are a view, which no ReLU could write into
     else:
         along = (1, -1, *[1] * (x.ndim - 2))
         y = rows.affine(x.to(wide), s, at=1) * _settled(scale).view(along) + _settled(shift).view(along)
-    # a Function that returns what `to` leaves alone has no gradients in a graph of torch 2.11
+    # in a graph of torch 2.11, a Function has no gradients if it returns the result of a `to` that changed nothing
     return y if y.dtype == x.dtype else y.to(x.dtype)
 
 
@@ -117,20 +117,20 @@ def scale_and_shift(
 ) -> tuple[Tensor, Tensor]:
     """What a norm multiplies by and adds."""
     inverse = torch.rsqrt(var + eps)
-    # `mean * scale` in the order that Triton 3.6 can compile beside the sums of few rows
+    # `mean * scale`, in the order that Triton 3.6 can compile beside sums over few rows
     level = _times(mean * inverse, weight)
     return _times(inverse, weight), -level if bias is None else bias - level
 
 
 def _pooled(means: Tensor, variances: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance over the rows of all members, who have as many each."""
-    apart = means - means[:1]  # by which both moments follow from the members' at once, without cancellation
+    """Mean and variance over the rows of all members, which have equally many."""
+    apart = means - means[:1]  # from which both moments follow at once, without cancellation
     return means[0] + apart.mean(0), (variances + apart.square()).mean(0) - apart.mean(0).square()
 
 
 def _settled(values: Tensor) -> Tensor:
-    """The same values; a compiled graph has them in memory instead of making them again for every element."""
-    # To ask for their strides in a backward pass would cost all gradients their channels_last.
+    """The same values; a compiled graph stores them instead of recomputing them for every element."""
+    # Asking for their strides in a backward pass would cost all gradients their channels_last.
     strides = (values.shape[1], 1) if values.ndim == 2 else (1,)
     return torch.as_strided(values.contiguous(), values.shape, strides)
 
@@ -140,5 +140,5 @@ def _times(values: Tensor, factor: Tensor | None) -> Tensor:
 
 
 def wide_type(dtype: torch.dtype) -> torch.dtype:
-    """In which a norm computes, as torch's kernels do inside: float32 at least."""
+    """The dtype in which a norm computes, as torch's kernels do internally: at least float32."""
     return torch.promote_types(dtype, torch.float32)

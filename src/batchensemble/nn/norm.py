@@ -1,4 +1,4 @@
-"""Norms per member: own scale, shift and running statistics for each."""
+"""Norms per member: each member has its own scale, shift and running statistics."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -33,7 +33,7 @@ class MemberNorm(MemberModule):
 
     @classmethod
     def ensembled(cls, module: nn.Module, members: int) -> Self:
-        """The norm around a plain one, whose values every member starts with."""
+        """Build the norm around a plain one; every member starts with its values."""
         norm = cls.around(module)
         norm.members = check_count("members", members)
         norm.stack_(*norm.stacked)
@@ -51,7 +51,7 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
     stacked = ("weight", "bias")
 
     def forward(self, input: Tensor) -> Tensor:
-        """`(rows, ..., *normalized_shape)`, the same out."""
+        """`(rows, ..., *normalized_shape)` in, the same out."""
         rows = rows_of(self, input)
         y = F.layer_norm(input, self.normalized_shape, eps=self.eps)
         return rows.affine(y, self.weight, self.bias, at=input.ndim - len(self.normalized_shape))
@@ -60,7 +60,7 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
 class GroupNorm(MemberNorm, nn.GroupNorm):
     """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`.
 
-    `(members * n, channels, ...)`, the same out.
+    `(members * n, channels, ...)` in, the same out.
 
     Examples:
         >>> GroupNorm(2, 4, members=2)(torch.randn(6, 4, 3)).shape
@@ -70,18 +70,18 @@ class GroupNorm(MemberNorm, nn.GroupNorm):
     stacked = ("weight", "bias")
 
     def forward(self, input: Tensor) -> Tensor:
-        """`(rows, channels, ...)`, the same out."""
+        """`(rows, channels, ...)` in, the same out."""
         rows = rows_of(self, input, axis=0)
         check_features(self, input, self.num_channels, at=1)
         return rows.affine(F.group_norm(input, self.num_groups, eps=self.eps), self.weight, self.bias, at=1)
 
 
 class BatchNorm(MemberNorm):
-    """What the batch norms share: every member normalises its own rows by their own statistics.
+    """Base of the batch norms: every member normalises its own rows by their own statistics.
 
-    Statistics and affine are `(members, channels)`. A member without rows in the batch keeps its running ones, and
-    so does one with a single value, which is its own mean and becomes the shift. torch's own norm refuses that; here
-    the last batch of a loop may deal a member one row where the plain network has several.
+    Statistics, scale and shift are `(members, channels)`. A member without rows in the batch keeps its running
+    statistics. So does a member with a single value, which is its own mean and becomes the shift. torch's own norm
+    refuses that case; here the last batch of an epoch may give a member one row where the plain network has several.
     """
 
     stacked = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
@@ -97,7 +97,7 @@ class BatchNorm(MemberNorm):
     num_batches_tracked: Tensor | None
 
     def forward(self, input: Tensor) -> Tensor:
-        """`(rows, channels, ...)`, the same out."""
+        """`(rows, channels, ...)` in, the same out."""
         self._check_input_dim(input)  # type: ignore[operator]
         rows = rows_of(self, input, axis=0)
         check_features(self, input, self.num_features, at=1)
@@ -111,7 +111,7 @@ class BatchNorm(MemberNorm):
     def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         if isinstance(rows.owner, int):
             weight, bias = (self._of(rows.owner, name) for name in ("weight", "bias"))
-            mean, var = mean[rows.owner].clone(), var[rows.owner].clone()  # for backward: training may move on before
+            mean, var = mean[rows.owner].clone(), var[rows.owner].clone()  # for backward: training may change them
             return F.batch_norm(input, mean, var, weight, bias, eps=self.eps)
         members = compiled_members(input, training=False)
         if members is not None:
@@ -119,26 +119,26 @@ class BatchNorm(MemberNorm):
         return self._affine(input, rows, mean, var)
 
     def _compiled(self, z: Tensor, s: Tensor) -> Tensor:
-        """`norm(z o s_i)` over every member's rows, which come in blocks."""
+        """`norm(z o s_i)` over each member's rows, which come in equal blocks."""
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, self.weight, self.bias, self.eps, False)  # type: ignore[no-untyped-call]
         self._track(mean, var, mean.new_full((len(s),), z.numel() // mean.numel()))
         return y  # type: ignore[no-any-return]
 
     def _comes_in_pieces(self, input: Tensor, rows: Rows) -> bool:
-        """Whether torch's own kernel can do it, a call for every member: each has several values and a momentum."""
+        """Whether torch's own kernel will do, one call per member: no ids, several values for each, a momentum."""
         members = rows.members if rows.owner is None else 1
         several = input.numel() > members * input.shape[1]
         return not isinstance(rows.owner, Tensor) and several and self.momentum is not None
 
     def _in_pieces(self, input: Tensor, rows: Rows) -> Tensor:
         owners: Sequence[Any] = range(rows.members) if rows.owner is None else [rows.owner]
-        blocks = input.split(len(input) // len(owners))  # slices would each have a gradient of the whole input
+        blocks = input.split(len(input) // len(owners))  # the gradient of a slice would be as large as the whole input
         if not self._tracks():
             return torch.cat([self._piece(x, owner, None, None) for x, owner in zip(blocks, owners, strict=True)])
         assert self.running_mean is not None  # for the type checker, here and below
         assert self.running_var is not None
-        # Copies: torch's norm keeps what it updates for the backward pass, where nobody may have written into it since,
-        # and under vmap it would update a copy of its own of a view.
+        # Copies: torch's norm saves the statistics that it updates for the backward pass, and nothing may write into
+        # them until then; and under vmap it would update its own copy of a view.
         means, variances = ([stats[i].clone() for i in owners] for stats in (self.running_mean, self.running_var))
         pieces = [self._piece(*each) for each in zip(blocks, owners, means, variances, strict=True)]
         whose = slice(None) if rows.owner is None else slice(owners[0], owners[0] + 1)
@@ -149,12 +149,12 @@ class BatchNorm(MemberNorm):
         return torch.cat(pieces)
 
     def _piece(self, x: Tensor, member: int, mean: Tensor | None, var: Tensor | None) -> Tensor:
-        """One member's rows in training, by torch's own norm, which updates mean and variance."""
+        """Normalise one member's rows in training by torch's own norm, which updates mean and variance."""
         weight, bias = (self._of(member, name) for name in ("weight", "bias"))
         return F.batch_norm(x, mean, var, weight, bias, True, self.momentum or 0.0, self.eps)
 
     def _of(self, member: int, name: str) -> Tensor | None:
-        """A member's own, or what is everybody's."""
+        """The member's own tensor, or the one that all members share."""
         tensor: Tensor | None = getattr(self, name)
         return tensor[member] if tensor is not None and name in self.stacked else tensor
 

@@ -1,6 +1,6 @@
 """LSTM and GRU for members: the weights are folded and every member makes one fused call.
 
-A recurrent kernel takes one weight for its whole batch, so rows that chose their members go member by member.
+A recurrent kernel takes one weight for its whole batch, so rows with member ids are processed member by member.
 """
 
 import math
@@ -21,9 +21,9 @@ Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * direc
 
 
 class Recurrent(FastModule):
-    """What LSTM and GRU share. Every weight `weight_ih_l0` of torch's is a `batchensemble.nn.Linear` `ih_l0` here.
+    """Base of LSTM and GRU: each of torch's weights (`weight_ih_l0`) is a `batchensemble.nn.Linear` here (`ih_l0`).
 
-    Finals inherit from it and from the torch layer that they ensemble.
+    Its subclasses also inherit from the torch layer that they ensemble.
     """
 
     hidden_size: int
@@ -34,7 +34,7 @@ class Recurrent(FastModule):
     _init_flat_weights: Any
 
     def become(self, fast: Fast) -> None:
-        """Take the weights apart into linear layers that have members."""
+        """Split the weights into linear layers that have members."""
         for name in self._flat_weights_names:
             kind, cell = name.split("_", 1)
             if kind == "weight":
@@ -46,7 +46,7 @@ class Recurrent(FastModule):
         self._init_flat_weights()
 
     def reset_parameters(self) -> None:
-        """As torch's layer draws its weights and biases; r and s stay."""
+        """Draw weights and biases as torch's layer does; r and s stay."""
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
         for name, parameter in self.named_parameters():
             if name.rpartition(".")[2] not in ("r", "s"):
@@ -62,7 +62,7 @@ class Recurrent(FastModule):
         return linear  # type: ignore[no-any-return]
 
     def forward(self, input: Tensor | PackedSequence, hx: Hidden = None) -> tuple[Any, Hidden]:
-        """As torch's, on batches: `(rows, length, features)` with `batch_first`, else `(length, rows, features)`."""
+        """As in torch, for batches: `(rows, length, features)` with `batch_first`, else `(length, rows, features)`."""
         if isinstance(input, PackedSequence):
             return self._packed(input, hx)
         if input.ndim != 3:
@@ -70,7 +70,7 @@ class Recurrent(FastModule):
         return self._run(input, hx, None)
 
     def flatten_parameters(self) -> None:
-        """Nothing: members' weights are folded anew in every call. Networks call it before their recurrent layers."""
+        """Do nothing: weights are folded anew in every call. Networks call this before their recurrent layers."""
 
     def _packed(self, x: PackedSequence, hx: Hidden) -> tuple[PackedSequence, Hidden]:
         padded, lengths = pad_packed_sequence(x, batch_first=self.batch_first)
@@ -81,7 +81,7 @@ class Recurrent(FastModule):
         axis = 0 if self.batch_first else 1
         rows = rows_of(self, x, axis)
         hx = _each_state(lambda state: self._for_every_copy(state, x.shape[axis], rows), hx)
-        parts = rows.partition(x.shape[axis]) or [(0, slice(0, 0))]  # ids of no rows at all
+        parts = rows.partition(x.shape[axis]) or [(0, slice(0, 0))]  # ids for a batch without rows
         outputs, hiddens = [], []
         for member, mine in parts:
             y, hidden = self._member(member, _take(x, mine, axis), _take_hidden(hx, mine), _take_lengths(lengths, mine))
@@ -94,7 +94,7 @@ class Recurrent(FastModule):
         return y, tuple(_merge(list(states), 1, order) for states in zip(*hiddens, strict=True))
 
     def _for_every_copy(self, state: Tensor, count: int, rows: Rows) -> Tensor:
-        """A state given for the batch serves all of its copies; one that all members returned serves those members."""
+        """Repeat a state given for the batch for all members; give one that all members returned to each its own."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
         found = state
         if rows.owner is None and state.ndim == 4 and len(state) == self.members:
@@ -113,7 +113,7 @@ class Recurrent(FastModule):
         """One fused call with this member's weights."""
         cell = reborn(self, self.plain_type, without=OURS, _modules={}, _flat_weights=self._folded(member))
         if lengths is None:
-            y, hidden = cell.forward(x, hx)  # and not cell(), which would call our hooks again
+            y, hidden = cell.forward(x, hx)  # not cell(), which would call our hooks again
             return y, hidden
         packed, hidden = cell.forward(pack_padded_sequence(x, lengths, self.batch_first, enforce_sorted=False), hx)
         total = x.shape[1 if self.batch_first else 0]
@@ -140,7 +140,7 @@ class Recurrent(FastModule):
 class LSTM(Recurrent, nn.LSTM):
     """`torch.nn.LSTM` for members: `(members * n, length, in)` with `batch_first`, to `(members * n, length, hidden)`.
 
-    Every weight of torch's, such as `weight_ih_l0`, is a `batchensemble.nn.Linear` here, `ih_l0`, with its own r and s.
+    Each of torch's weights (`weight_ih_l0`) is a `batchensemble.nn.Linear` here (`ih_l0`), with its own r and s.
 
     Examples:
         >>> y, (h, c) = LSTM(4, 6, members=2, batch_first=True)(torch.randn(8, 5, 4))
@@ -160,7 +160,7 @@ class GRU(Recurrent, nn.GRU):
 
 
 def _packed_like(y: Tensor, lengths: Tensor, x: PackedSequence, axis: int) -> PackedSequence:
-    """`y` packed in the very order of `x`, as torch's layers do."""
+    """Pack `y` in the same order as `x`, as torch's layers do."""
     if x.sorted_indices is not None:
         y, lengths = y.index_select(axis, x.sorted_indices), lengths[x.sorted_indices.to(lengths.device)]
     packed = pack_padded_sequence(y, lengths, batch_first=axis == 0)
@@ -190,7 +190,7 @@ def _take_lengths(lengths: Tensor | None, mine: slice | Tensor) -> Tensor | None
 
 
 def _order(parts: list[slice | Tensor]) -> Tensor | None:
-    """How rows that were sorted by member go back to their places."""
+    """The order that puts rows sorted by member back in their places; `None` if they were never sorted."""
     indices = [part for part in parts if isinstance(part, Tensor)]
     return torch.cat(indices).argsort() if indices else None
 

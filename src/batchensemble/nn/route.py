@@ -1,6 +1,6 @@
-"""The route: which members the batch that is under way belongs to.
+"""The route: which members the rows of the current batch belong to.
 
-An ensemble sets the route, runs the network, and puts the old one back; every converted layer reads it. It lives
+An ensemble sets the route, runs the network, and restores the old one; every converted layer reads it. It lives
 in a `threading.local`, so two threads can ask the same model for different members.
 """
 
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Route:
-    """What a layer needs to know about the batch: how many rows there are, and whose they are.
+    """What a layer needs to know about the batch: how many rows there are, and which members they belong to.
 
     Attributes:
         members: how many members the ensemble has.
         count: rows of the batch as it travels inside the network.
         owner: an `int`, ids `(count,)`, or `None` for equal member-major blocks (see `Rows`).
         axis: the axis that holds the rows in layers without a convention of their own.
-        fan_out: the module that opens the way for converted layers, while the batch has not reached it.
-        copies: how many copies of the batch that module makes (1 where rows are dealt or routed).
+        fan_out: the fan-out module, until the batch has reached it; until then no converted layer may be called.
+        copies: how many copies of the batch that module makes (1 where rows are split or name their members).
     """
 
     members: int
@@ -39,7 +39,7 @@ class Route:
     copies: int = 1
 
     def fanned(self) -> "Route":
-        """The route behind the fan-out."""
+        """The route after the fan-out."""
         return replace(self, count=self.count * self.copies, fan_out=None)
 
 
@@ -54,12 +54,12 @@ _local = _Local()
 
 
 def current() -> Route | None:
-    """The route of the batch under way in this thread."""
+    """The route of this thread's current batch."""
     return _local.route
 
 
 def advance(route: Route) -> None:
-    """Replace the route in the middle of a pass (at the fan-out); `travel` puts back what was there before."""
+    """Replace the route in the middle of a pass (at the fan-out); `travel` restores the one from before the pass."""
     _local.route = route
 
 
@@ -74,13 +74,13 @@ def travel(route: Route, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def made_of(y: Tensor, z: Tensor, s: Tensor) -> None:
-    """Let it be known that `y = z o s_i`, for a norm that may read z instead."""
+    """Record that `y = z o s_i`, for a norm that may read z instead."""
     if _local.route is not None:
         _local.scaled = (y, z, s)
 
 
 def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
-    """`z, s` where a layer just made `y = z o s_i`; `y, None` else."""
+    """`z, s` if a layer has just made `y = z o s_i`; otherwise `y, None`."""
     scaled, _local.scaled = _local.scaled, None
     if scaled is None or scaled[0] is not y or not is_as_made(y):
         return y, None
@@ -98,7 +98,7 @@ def _under(route: Route | None) -> Iterator[None]:
 
 
 def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """`context_fn` for `torch.utils.checkpoint`: the recomputation travels the route of the first pass.
+    """The `context_fn` for `torch.utils.checkpoint`: recomputation follows the route of the first pass.
 
     Examples:
         >>> import torch
@@ -111,10 +111,10 @@ def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[
 
 
 def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
-    """Whose the rows of `x` are, or an error where they cannot be told apart.
+    """Find out which members the rows of `x` belong to, or raise if that cannot be told.
 
-    Inside an ensemble every layer goes by the route, also one that was put there after `convert`; a bare layer on its
-    own deals equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side.
+    Inside an ensemble every layer goes by the route, even one that was put there after `convert`; a bare layer on its
+    own expects equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side.
     """
     route, members = current(), int(layer.members)  # type: ignore[arg-type]
     if route is None and not layer.routed:
@@ -134,7 +134,7 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
 
 
 def check_features(layer: nn.Module, x: Tensor, features: int, at: int) -> None:
-    """Refuse another number of features, by torch's own kind of error: one would broadcast against r, s, statistics."""
+    """Refuse a wrong number of features, with torch's type of error: one would broadcast against r, s, statistics."""
     if x.shape[at] != features:
         raise RuntimeError(
             f"{title(layer)} expects {features} features on axis {at % x.ndim}, got an input of shape {tuple(x.shape)}"

@@ -26,13 +26,13 @@ class Rows:
     axis: int = 0
 
     def affine(self, x: Tensor, scale: Tensor | None = None, shift: Tensor | None = None, *, at: int) -> Tensor:
-        """`x o scale_i + shift_i`, member i being the owner of the row.
+        """`x o scale_i + shift_i`, where member i owns the row.
 
         Args:
             x: `(..., rows, ..., *features, ...)`, the rows on `self.axis`.
             scale: `(members, *features)`.
             shift: `(members, *features)`.
-            at: the axis of `x` on which the features begin; it lies behind the rows.
+            at: the axis of `x` on which the features begin; it comes after the axis of the rows.
         """
         if scale is None and shift is None:
             return x
@@ -50,25 +50,25 @@ class Rows:
         return y if whole else self.join(y)
 
     def split(self, x: Tensor) -> Tensor:
-        """The member axis made explicit where rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
+        """Make the member axis explicit if rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
         if self.owner is not None:
             return x
         blocks: Tensor = x.unflatten(self.axis, (self.members, x.shape[self.axis] // self.members))
         return blocks
 
     def join(self, x: Tensor) -> Tensor:
-        """What `split` took apart."""
+        """Undo `split`."""
         if self.owner is not None:
             return x
         return x.flatten(self.axis, self.axis + 1)
 
     def sums(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Each `(members * n, channels, ...) -> (members, channels)`: sums over every member's block of rows."""
+        """Sum each tensor over every member's block of rows: `(members * n, channels, ...) -> (members, channels)`."""
         by_row = [x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x for x in tensors]
         return self.split(torch.stack(by_row, 1)).sum(1).unbind(1)  # stacked, for one kernel instead of several
 
     def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
-        """Each member that has rows among `count`, with its rows: for work that only goes member by member."""
+        """Each member that owns some of `count` rows, with its rows: for work that must go member by member."""
         if self.owner is None:
             size = count // self.members
             return [(i, slice(i * size, (i + 1) * size)) for i in range(self.members)]
@@ -92,9 +92,9 @@ class Rows:
         return fast.reshape(shape)
 
     def repeated(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
-        """`fast` with a vector for every row, against x as it is: for graphs, which do not make these vectors.
+        """`fast` with a vector for every row, to match x as it is: for graphs, which do not store these vectors.
 
-        Taking x apart would cost images their channels_last in a compiled graph, and pin a batch's size in an export.
+        Splitting x would cost images their channels_last in a compiled graph, and fix the batch size in an export.
         """
         each, features = x.shape[self.axis] // self.members, fast.shape[1:]
         shape = [1] * x.ndim

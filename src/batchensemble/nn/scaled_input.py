@@ -1,4 +1,4 @@
-"""`x o r` for a compiled graph, which keeps one tensor of it, not two."""
+"""`x o r` for a compiled graph, which keeps one tensor for the backward pass instead of two."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from torch import Tensor
 
 from batchensemble.nn.rows import Rows
 
-TINY = 1e-15  # its square is still a normal float32 and bfloat16 number
+TINY = 1e-15  # replaces zeros in r, which are divided by; its square is still a normal float32 and bfloat16 number
 
 
 class ScaledInput(torch.autograd.Function):
-    """`x o r_i`, of which only the product is kept, as the operation behind it does.
+    """`x o r_i`, which keeps only the product, as the operation after it does anyway.
 
     grad r_i = sum(grad o (x o r_i)) / r_i
     """

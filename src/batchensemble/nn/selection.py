@@ -1,4 +1,4 @@
-"""Which layers of a network are meant: glob patterns or a predicate, ties, and the fan-out."""
+"""Which layers of a network to convert: glob patterns or a predicate, ties, and the fan-out."""
 
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ class Selection:
         net: the network, still plain.
         include: glob patterns on module names, or a predicate `(name, module) -> bool`; all layers by default.
         exclude: likewise; it wins over `include`.
-        fan_out: without `include`, only what is registered from this module on is meant.
+        fan_out: without `include`, only modules registered from this one on are chosen.
     """
 
     def __init__(self, net: nn.Module, include: Rule, exclude: Rule, fan_out: str | None) -> None:
@@ -35,7 +35,7 @@ class Selection:
     def candidates(
         self, is_layer: Callable[[nn.Module], bool], is_whole: Callable[[nn.Module], bool]
     ) -> Iterator[tuple[str, nn.Module]]:
-        """Layers, and modules with parameters of their own; nothing inside one that is converted as a whole."""
+        """Layers, and modules with parameters of their own; nothing inside a module that is converted as a whole."""
         inside: set[nn.Module] = set()
         for name, module in self.names():
             if module in inside:
@@ -47,9 +47,9 @@ class Selection:
                 yield name, module
 
     def refusal(self, name: str, module: nn.Module) -> str:
-        """Why this layer is not meant, or nothing."""
+        """Why this layer is not chosen; empty if it is."""
         if self._exclude is not None and any(self._matches(self._exclude, part) for part in module.modules()):
-            return "excluded"  # it, or a part of it that cannot be left alone (an attention's output)
+            return "excluded"  # itself, or a part that cannot stay plain on its own (an attention's output)
         named = self._include is not None and self._matches(self._include, module)
         if self._include is not None and not named:
             return "not included"

@@ -14,7 +14,7 @@ class SharedBatchNorm(Converted):
     """A plain batch norm inside an ensemble: the same tensors, the same function."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """`(rows, channels, ...)`, the same out."""
+        """`(rows, channels, ...)` in, the same out."""
         me: Any = self
         members = compiled_members(input, self.training)
         if members is None or not (self.training or me.running_mean is not None):
@@ -36,7 +36,7 @@ class SharedBatchNorm(Converted):
 
 @torch.no_grad()
 def _track(norm: Any, mean: Tensor, var: Tensor, count: int) -> None:
-    """Running statistics as torch keeps them."""
+    """Update the running statistics as torch does."""
     step = norm.momentum or 0.0
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)

@@ -1,4 +1,4 @@
-"""`x_i W_i^T + b_i` for members with weights of their own, in the form that a compiled graph does fastest."""
+"""`x_i W_i^T + b_i` for members with weights of their own, in the form that is fastest in a compiled graph."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from batchensemble.nn.tracing import is_compiled
 
-MOST = 16  # members up to which each has a product of its own
+MOST = 16  # up to so many members, each has a product of its own
 
 
 def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
@@ -31,7 +31,7 @@ def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
 
 
 def as_autocast_has_it(x: Tensor) -> Tensor:
-    """The tensor in the type that autocast, where it is on, would give a product's operand."""
+    """Cast a tensor to the dtype that autocast, if enabled, would give an operand of a product."""
     device = x.device.type
     if not torch.is_autocast_enabled(device) or x.dtype == torch.float64:
         return x
@@ -39,10 +39,10 @@ def as_autocast_has_it(x: Tensor) -> Tensor:
 
 
 class StackedLinear(torch.autograd.Function):
-    """Forward one product a member, which adds its bias on the way; backward all members' in one.
+    """Forward, one product per member, which also adds its bias; backward, one product for all members.
 
-    The compiler has each product write its part of the whole. Gradients of the weights come in the weights' own
-    layout, so that what follows (a sum over members, r's and s's gradients) reads both in order.
+    The compiler has each product write its part of the whole. The weights' gradients have the weights' own layout,
+    so that what follows (a sum over members, the gradients of r and s) reads both in order.
     """
 
     @staticmethod

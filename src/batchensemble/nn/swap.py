@@ -1,7 +1,7 @@
-"""Put modules in the place of others wherever a network holds them, and not only as its children.
+"""Replace modules wherever a network holds them, not only among its children.
 
-Networks call layers by other ways, too: a list that was filled beside `add_module`, a dict of branches, a method that
-was bound once (`self.project = self.layer.forward`). A layer that stayed in one of them would answer for itself.
+Networks reach layers in other ways, too: a list filled beside `add_module`, a dict of branches, a method bound once
+(`self.project = self.layer.forward`). A plain layer left behind in one of them would still be called.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from torch.nn.modules.module import _WrappedHook
 
 
 def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
-    """Put every replacement wherever its module stands; tied modules stay tied.
+    """Replace every module wherever it is held; tied modules stay tied.
 
     Returns:
-        The network, another object if it is replaced itself.
+        The network; another object if it is itself replaced.
 
     Examples:
         >>> net = nn.Sequential(nn.Linear(2, 2))
@@ -28,8 +28,8 @@ def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
     swap = _Swap(swaps)
     compiled: list[Any] = [module for module in net.modules() if module._modules.get("_orig_mod") in swaps]
     for module in [*net.modules(), *swaps.values()]:
-        swap.inside_(vars(module))  # its children and hooks among them
-    for wrapper in compiled:  # of torch.compile: it calls the module that it was made with until it is set up anew
+        swap.inside_(vars(module))  # which include its children and hooks
+    for wrapper in compiled:  # torch.compile's calls the module that it was made with until it is set up again
         wrapper.__setstate__(wrapper.__getstate__())
     return swaps.get(net, net)
 
@@ -42,7 +42,7 @@ class _Swap:
         self._seen: set[int] = set()  # containers may hold themselves
 
     def inside_(self, holder: dict[Any, Any] | list[Any]) -> None:
-        """Replace what a container holds, in place: someone else may hold the container."""
+        """Replace what a container holds, in place: others may hold the container too."""
         if id(holder) in self._seen:
             return
         self._seen.add(id(holder))
@@ -52,7 +52,7 @@ class _Swap:
                 holder[key] = new
 
     def _of(self, value: Any) -> Any:
-        """What takes the place of `value`: mostly itself."""
+        """What replaces `value`: mostly itself."""
         if isinstance(value, nn.Module):
             return self._swaps.get(value, value)
         if isinstance(value, MethodType):
@@ -73,7 +73,7 @@ class _Swap:
         return getattr(owner, method.__name__) if inherited else MethodType(method.__func__, owner)
 
     def _hook(self, wrapped: _WrappedHook) -> _WrappedHook:
-        """A hook on loading holds its module weakly, and would outlive it."""
+        """Renew a hook on loading, which holds its module weakly and would outlive it."""
         owner = wrapped.module() if wrapped.with_module else None
         return _WrappedHook(self._of(wrapped.hook), self._of(owner))
 

@@ -1,4 +1,4 @@
-"""What a layer may ask while a graph is made of it."""
+"""Questions that a layer may ask while it is traced into a graph."""
 
 from collections.abc import Callable
 
@@ -7,29 +7,29 @@ from torch import Tensor
 
 
 def _answered_while_traced(question: Callable[[], bool]) -> Callable[[], bool]:
-    """`torch.compiler.assume_constant_result`, which would import the compiler here and now."""
+    """Do what `torch.compiler.assume_constant_result` does, which would import the compiler right away."""
     question._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return question
 
 
 def is_exporting() -> bool:
-    """Whether `torch.export` is at work; `torch.compiler.is_exporting` says so of every compiled graph before 2.13."""
+    """Whether `torch.export` is tracing; `torch.compiler.is_exporting` is true in any compiled graph before 2.13."""
     return bool(torch.compiler._is_exporting_flag)
 
 
 @_answered_while_traced
 def is_transformed() -> bool:
-    """Whether the graph is one of `torch.func`'s (vmap, grad, jvp), which do not know Functions of ours in a graph."""
+    """Whether a `torch.func` transform (vmap, grad, jvp) is active: in a graph they do not support our Functions."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def is_compiled() -> bool:
-    """Whether `torch.compile` makes a graph of the layers as they are: for no export, under no transform."""
+    """Whether `torch.compile` is tracing the layers as they are: not for an export, not under a transform."""
     return torch.compiler.is_compiling() and not is_exporting() and not is_transformed()
 
 
 def is_as_made(y: Tensor) -> bool:
-    """Whether nothing was written into y, in the graph that is being made, since an operation made it.
+    """Whether nothing has been written into y, in the graph being traced, since an operation made it.
 
     Examples:
         >>> def written(x: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ def is_as_made(y: Tensor) -> bool:
         >>> torch.compile(written, backend="eager", fullgraph=True)(torch.ones(1))
         tensor([2.])
     """
-    from torch._dynamo.comptime import comptime  # it takes a while to import
+    from torch._dynamo.comptime import comptime  # slow to import
 
     comptime(_look)
     return _seen_as_made()
@@ -48,7 +48,7 @@ _versions = [0]
 
 
 def _look(context: object) -> None:
-    """In Python, while the graph is made: its own tensors count what is written into them."""
+    """Runs in Python during tracing, where the graph's own tensors count the writes into them."""
     _versions[0] = context.get_local("y").as_fake()._version  # type: ignore[attr-defined]
 
 
