@@ -19,7 +19,7 @@ from batchensemble.prediction import Prediction
 # tenth of that, and owe less than a fiftieth of their uncertainty to disagreement, are one network in practice.
 COLLAPSED_DISAGREEMENT = 0.1
 COLLAPSED_INFORMATION = 0.02
-SURE = 2.0  # standard errors that make a gain count; a mean's likelihood is always above the members' mean
+SURE = 2.0  # standard errors above zero from which a gain counts
 IGNORED = -100  # torch's label for positions that do not count
 
 

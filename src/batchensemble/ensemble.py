@@ -150,7 +150,7 @@ class Ensemble(nn.Module):
         return self._travel(self._route(rows, owner), args, kwargs)
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
-        """Let every member answer every row: each tensor of the output as `(members, N, ...)`; differentiable.
+        """Let every member answer every row: each tensor of the output with a first axis of members; differentiable.
 
         Examples:
             >>> import batchensemble as be
