@@ -146,7 +146,7 @@ def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
     if rows % members:
         raise ValueError(
             f"{title(layer)} has {members} members and got {rows} rows, which they cannot share equally. "
-            "Give it members * n rows, or wrap the network with batchensemble.convert, which deals any batch."
+            "Give it members * n rows, or wrap the network with batchensemble.convert, which splits any batch."
         )
     return Rows(members, None, axis)
 
