@@ -1,4 +1,4 @@
-"""A naive ensemble of smaller networks: the same memory spent otherwise?"""
+"""A naive ensemble of smaller networks: about the same memory, spent differently."""
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,
