@@ -1,4 +1,4 @@
-"""A naive ensemble of smaller networks: about the same memory, spent differently."""
+"""A naive ensemble of smaller networks: is the same memory better spent that way?"""
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,

@@ -16,7 +16,7 @@ class Batches(Protocol):
         ...
 
     def epoch(self, number: int) -> Iterator[Any]:
-        """Yields the batches of an epoch, the same at every call: a tuple or dict of tensors of constant shapes."""
+        """Yields the batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
         ...
 
 

@@ -89,7 +89,7 @@ def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list
     fabric, checkpoint = place.fabric, Checkpoint(place.folder / "last.pt")
     rates = [float(group["lr"]) for group in training.optimizer.param_groups]
     begin = _restore(training, checkpoint, fabric.device)
-    fabric.barrier()  # nobody writes before everybody has read
+    fabric.barrier()  # no process writes before all have read
     done = read_log(place.folder)[:begin]
     if len(done) < begin:
         told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.path.name} of {begin}"

@@ -34,5 +34,5 @@ class DropoutAgent(NetworkAgent):
         self._keep = method.keep
 
     def drop(self, columns: Tensor) -> Tensor:
-        """Applies a mask of its own to every row."""
+        """Applies a separate mask to every row."""
         return columns * (self.streams.coins(self._keep, *columns.shape[1:]) / self._keep)

@@ -29,7 +29,7 @@ def grid(canvas: "Canvas", count: int, across: int = 2, **options: Any) -> "list
     axes = list(canvas.subplots(rows_of(count, across), across, squeeze=False, **options).flat)
     for panel in axes[count:]:
         panel.set_axis_off()
-    for panel in axes[max(0, count - across) : count]:  # the lowest panel of each column
+    for panel in axes[max(0, count - across) : count]:  # a column may end a row above the others
         panel.tick_params(labelbottom=True)
     return axes[:count]
 

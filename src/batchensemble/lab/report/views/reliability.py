@@ -56,7 +56,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
                 axes[2 * row, column].set_title(headline, fontsize=8.5)
             for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
                 panel.set_axis_off()
-            for column in range(across):  # the lowest panel of each column
+            for column in range(across):  # a column may end a row above the others
                 axes[2 * rows_of(len(drawn) - column, across) - 1, column].tick_params(labelbottom=True)
             for row in range(down):
                 axes[2 * row, 0].set_ylabel("accuracy")
