@@ -54,9 +54,9 @@ DEMO = (
     "as many. Seconds are of the epochs in the last column. Each member sees a quarter of the rows, unless the batch "
     "is repeated: a minute of training is short for it, which NLL and ECE show. More: docs/findings.md."
 )
-FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets that lie in a folder; others are made at once
+FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets kept in files; others are generated on the fly
 ITEM = "the paper's item"
-MOST_SEED = 2**32 - 1  # generators take twice as many bits, and seeds of members and tasks are made of it
+MOST_SEED = 2**32 - 1  # generators take twice as many bits, which leaves room to derive the seeds of members and tasks
 
 Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
 ScaleOption = Annotated[
@@ -97,7 +97,7 @@ def list_(results: ResultsOption = Path("results")) -> None:
     table, headings = RichTable(box=None, pad_edge=False), ("id", ITEM, *SCALES)
     rows = [(e.id, e.item, *(_count(e, scale, store) for scale in SCALES)) for e in EXPERIMENTS.values()]
     for heading, texts in zip(headings, zip(headings, *rows, strict=True), strict=True):
-        least = len(ITEM) if heading == ITEM else max(map(len, texts))  # a count cut short would be another
+        least = len(ITEM) if heading == ITEM else max(map(len, texts))  # a truncated count would be a different number
         table.add_column(heading, min_width=least, overflow="fold")
     for row in rows:
         table.add_row(*row)
@@ -124,7 +124,7 @@ def run(
     wait: WaitOption = False,
     shared: SharedOption = False,
 ) -> None:
-    """Run experiments: what is recorded is not run again, what was interrupted goes on.
+    """Run experiments; recorded runs are not repeated, and interrupted ones resume.
 
     For example: batchensemble run bandits --scale small --data DATA
     """
@@ -150,7 +150,7 @@ def report(
     with _plain_errors():
         if not results.is_dir():
             raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
-        _folder(out, "--out").mkdir(parents=True, exist_ok=True)  # what cannot be written is not drawn
+        _folder(out, "--out").mkdir(parents=True, exist_ok=True)  # fail before drawing if it cannot be written
         records = list(Store(results).all())
         if not records:
             console.print(f"there are no records in {results}: the report says only what could be run", markup=False)
@@ -163,7 +163,7 @@ def data(
     names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
     data: DataOption = None,
 ) -> None:
-    """Download data sets, with checksums, to where experiments look for them; corrupted ones are made here."""
+    """Download data sets, verified by checksum, to where experiments look for them; corrupted ones are generated."""
     from batchensemble.lab.studies.corrupted import prepare_corrupted
     from batchensemble.lab.studies.images import load_images
 
@@ -186,7 +186,7 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
     with _plain_errors(), tempfile.TemporaryDirectory() as fresh:
         store = Store(work / "results")
         for case in DIGITS.cases("smoke"):
-            store.path(case.run).unlink(missing_ok=True)  # a demo is seen at work
+            store.path(case.run).unlink(missing_ok=True)  # a demo should show the work
         _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
@@ -263,7 +263,7 @@ def _until(experiments: Sequence[Experiment], perplexity: float) -> list[Experim
 def _todo(
     experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int] | None, only: Sequence[str]
 ) -> dict[Run, Study]:
-    """The runs of the experiments, each once; of rows that carry all the labels in `only`."""
+    """Returns the runs of the experiments, each once, for rows that carry all the labels in `only`."""
     cases = [(case, experiment.study) for experiment in experiments for case in experiment.cases(scale, seeds)]
     wanted = {label.casefold() for label in only}
     todo = {
@@ -276,7 +276,7 @@ def _todo(
 
 
 def _perform(todo: Mapping[Run, Study], store: Store, context: Context, wait: bool) -> None:
-    """Does every run once, with a bar for all and bars for what is in hand; a file gets a line per run instead."""
+    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
     with _progress(context) as progress:
         progress.start("runs", len(todo))
         for number, (run, study) in enumerate(todo.items(), start=1):
@@ -289,7 +289,7 @@ def _perform(todo: Mapping[Run, Study], store: Store, context: Context, wait: bo
 
 @contextmanager
 def _progress(context: Context) -> Iterator[Bars | Silent]:
-    """Bars, in one process of several only."""
+    """Shows bars, in only one of several processes."""
     first = not is_one_of_several(context.devices) or start_fabric(context.device, context.devices).is_global_zero
     console.quiet = not first
     with bars(console) if first else nullcontext(Silent()) as progress:
@@ -297,7 +297,7 @@ def _progress(context: Context) -> Iterator[Bars | Silent]:
 
 
 def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None) -> None:
-    """The first table of an experiment, and those of its claims that its scale can say something about."""
+    """Prints the first table of an experiment, and those of its claims that the scale can say something about."""
     records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
     evidence = experiment.evidence(records, scale, seeds)
     console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
@@ -319,12 +319,12 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
     if scale not in experiment.scales:
         return ""
-    runs = {case.run for case in experiment.cases(scale)}  # as the report counts them: further seeds are none of them
+    runs = {case.run for case in experiment.cases(scale)}  # without further seeds, as in the report
     return f"{sum(map(store.has, runs))}/{len(runs)}"
 
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
-    """The experiments of these ids; of all those that have the scale."""
+    """Returns the experiments with these ids; `all` stands for those that have the scale."""
     if "all" in ids:
         there = [experiment for experiment in EXPERIMENTS.values() if scale in experiment.scales]
         if not there:
@@ -345,7 +345,7 @@ def _existing(folder: Path | None) -> Path | None:
 
 
 def _folder(path: Path, option: str) -> Path:
-    """A folder, or the place of one that will be made."""
+    """Checks that a path is a folder, or free for one to be created."""
     if path.exists() and not path.is_dir():
         raise typer.BadParameter(f"{path} is not a folder.", param_hint=option)
     return path
@@ -362,13 +362,13 @@ def _seeds(text: str) -> list[int] | None:
 
 @contextmanager
 def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None]:
-    """What a user can mend is said in one line, without a traceback (`BATCHENSEMBLE_TRACEBACK=1` shows it)."""
+    """Reports errors that a user can fix in one line, without a traceback (`BATCHENSEMBLE_TRACEBACK=1` shows it)."""
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader has seen enough: nothing to say
+        raise  # the reader has seen enough; nothing to report
     except KeyboardInterrupt:
-        words = Console(stderr=True, quiet=console.quiet)  # one of several processes says it
+        words = Console(stderr=True, quiet=console.quiet)  # only one of several processes prints it
         words.print(f"[red]interrupted:[/red] {interrupted}", highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
     except (Busy, CorruptRecord, Diverged, ImportError, OSError, ValueError) as error:

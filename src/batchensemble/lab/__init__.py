@@ -1,1 +1,1 @@
-"""The laboratory: every table and figure of the paper."""
+"""The laboratory: reruns every table and figure of the paper."""

@@ -1,4 +1,4 @@
-"""Where a number was made: hardware, versions, commit, time. Every output shows it."""
+"""How a number was obtained: hardware, versions, commit and time. Every output shows it."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ _KINDS: dict[str, Any] = {
     "started": str,
     "seconds": int | float,
 }
-"""Of the fields of a provenance, in a file that anybody may have edited."""
+"""Types of the fields of `Provenance`; checked on reading, since anybody may have edited the file."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Provenance:
 
     Args:
         hardware: the device in words, e.g. `NVIDIA H200` or `2 x Intel Xeon, CPU`.
-        versions: of Python and of the packages that matter.
-        commit: of this project's checkout; where there is none, `BATCHENSEMBLE_COMMIT` of the environment.
-        dirty: whether that checkout had changes of its own.
-        started: UTC, ISO 8601.
+        versions: versions of Python and of the packages that matter.
+        commit: the commit of this project's checkout, or else the environment variable `BATCHENSEMBLE_COMMIT`.
+        dirty: whether that checkout had uncommitted changes.
+        started: when the run began, UTC in ISO 8601.
         seconds: how long the run took.
 
     Examples:
@@ -52,10 +52,10 @@ class Provenance:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
-        """What a record says, which may say more than this version knows.
+        """Reads the provenance of a record, ignoring fields that this version does not know.
 
         Raises:
-            TypeError: something is of another kind than is written.
+            TypeError: `hardware` is missing, or a field has the wrong type.
         """
         known = {one.name for one in fields(cls)}
         found = cls(**{name: value for name, value in content.items() if name in known})
@@ -66,10 +66,10 @@ class Provenance:
 
     @classmethod
     def now(cls, hardware: str | None = None, *, since: float | None = None) -> Self:
-        """The provenance of work that ends now.
+        """Returns the provenance of work that ends now.
 
         Args:
-            hardware: in words; this machine's processor by default.
+            hardware: the device in words; this machine's processor by default.
             since: `time.time()` when the work began; now by default.
         """
         end = time.time()
@@ -80,14 +80,14 @@ class Provenance:
 
 
 def hardware(device: torch.device, processes: int = 1) -> str:
-    """What computes, in words: a GPU's name or this machine's processor, and how many work together."""
+    """Describes the hardware: the name of the GPU or of the processor, and how many processes work together."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     return name if processes == 1 else f"{processes} processes, each on {name}"
 
 
 @cache
 def processor() -> str:
-    """This machine's processor and how many of its cores we may use, in words."""
+    """Names this machine's processor, with the number of cores this process may use."""
     return f"{_cores()} x {_processor_name()}"
 
 
@@ -115,7 +115,7 @@ def _versions() -> dict[str, str]:
 
 @cache
 def _commit() -> tuple[str | None, bool]:
-    """The commit of the checkout that has this file, and whether it was changed since."""
+    """Returns the commit of the checkout this file belongs to, and whether it has uncommitted changes."""
     ours = _git("ls-files", "--error-unmatch", Path(__file__).name)
     head = ours and _git("rev-parse", "--short=12", "HEAD")
     return head or os.environ.get("BATCHENSEMBLE_COMMIT"), bool(

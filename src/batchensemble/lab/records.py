@@ -1,6 +1,6 @@
-"""What was asked (`Run`) and what came out (`Record`), as values.
+"""What was asked (`Run`) and what came out (`Record`), as immutable values.
 
-A run's content names it: two experiments that ask for the same run share its record.
+A run is named by its content, so two experiments that ask for the same run share one record.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ class Run:
     """One piece of work: everything its result depends on, and nothing else.
 
     Args:
-        study: the kind of work, a study's name.
-        settings: what the study needs to know; a dataclass or a mapping, kept as plain JSON.
-        scale: `smoke`, `small`, `short` or `paper`; part of the identity, so that no small run passes for the paper's.
-        seed: of every random choice in it.
+        study: the name of the study, the kind of work.
+        settings: everything the study needs to know; a dataclass or a mapping, kept as plain JSON.
+        scale: `smoke`, `small`, `short` or `paper`; part of the identity, so no small run can pass for the paper's.
+        seed: seeds every random choice in the run.
 
     Examples:
         >>> run = Run("classification", {"data": "digits", "width": (1, 2)}, "smoke", seed=0)
@@ -49,12 +49,12 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """Twelve hexadecimal digits of the content's SHA-256."""
+        """The first twelve hexadecimal digits of the content's SHA-256."""
         return content_key(asdict(self))
 
     @property
     def name(self) -> str:
-        """The name of its files, without an ending: `smoke/classification-0123456789ab`."""
+        """The path of its files without the extension: `smoke/classification-0123456789ab`."""
         return f"{self.scale}/{self.study}-{self.key}"
 
     def __hash__(self) -> int:
@@ -63,13 +63,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Record:
-    """What a run gave: numbers, where and how they were made, and arrays that pictures need.
+    """The outcome of a run: its numbers, how they were obtained, and the arrays that figures need.
 
     Args:
         run: what was asked.
         metrics: JSON values; numbers that are not finite become `None`.
-        provenance: hardware, versions, commit, time.
-        arrays: kept beside as one `.npz`, floating point as float16; read from there when first used.
+        provenance: hardware, versions, commit and time.
+        arrays: stored next to the record in one `.npz`, floating point as float16; loaded on first use.
     """
 
     run: Run
@@ -81,7 +81,7 @@ class Record:
         object.__setattr__(self, "metrics", plain(self.metrics))
 
     def untimed(self) -> "Record":
-        """Without its times, which say nothing where other work shared the machine.
+        """Returns a copy without its timings, which mean nothing if other work shared the machine.
 
         Examples:
             >>> metrics = {"accuracy": 0.5, "training_seconds": 60.0, "tokens_per_second": 9.0}
@@ -94,7 +94,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Result:
-    """A record in its place in an experiment: `{"method": "Single", "data": "CIFAR-10"}` as `labels`."""
+    """A record with its place in an experiment; `labels` is, say, `{"method": "Single", "data": "CIFAR-10"}`."""
 
     labels: Mapping[str, str]
     record: Record
@@ -102,7 +102,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Published:
-    """A number of the paper, to print beside ours with the same labels and the same metric."""
+    """A number from the paper, printed beside ours with the same labels and the same metric."""
 
     labels: Mapping[str, str]
     metric: str
@@ -111,7 +111,7 @@ class Published:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON gives it back: mappings, lists, strings, numbers; NaN and infinities become `None`.
+    """Converts a value to what a round trip through JSON would give; NaN and infinities become `None`.
 
     Examples:
         >>> plain({"a": (1, 0.5), "b": float("nan")})
@@ -133,7 +133,7 @@ def plain(value: Any) -> Any:
 
 
 def content_key(content: Any) -> str:
-    """Twelve hexadecimal digits that name a content, whatever the order of its keys.
+    """Returns twelve hexadecimal digits that identify a content, whatever the order of its keys.
 
     Examples:
         >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})

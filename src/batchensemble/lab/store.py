@@ -1,4 +1,4 @@
-"""The folder that keeps records: what is there is not run again."""
+"""The folder of records; a run whose record is there is not repeated."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ from batchensemble.lab.records import SCALES, Record, Run
 
 
 class CorruptRecord(ValueError):
-    """A record's file is not what was written."""
+    """A record's file is damaged or was edited."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of records: one JSON file each, named by its run, and an `.npz` beside it for its arrays.
+    """A folder of records: a JSON file for each, named after its run, and an `.npz` next to it for any arrays.
 
     Examples:
         >>> import tempfile
@@ -36,18 +36,18 @@ class Store:
     folder: Path
 
     def path(self, run: Run) -> Path:
-        """The JSON file of a run, there or not."""
+        """Returns the path of a run's JSON file, whether or not it exists."""
         return self.folder / f"{run.name}.json"
 
     def has(self, run: Run) -> bool:
-        """Whether the run's record is there."""
+        """Returns whether the run has a record."""
         return self.path(run).exists()
 
     def get(self, run: Run) -> Record:
-        """The record of a run.
+        """Returns the record of a run.
 
         Raises:
-            KeyError: it was not run yet.
+            KeyError: the run has no record yet.
             CorruptRecord: its file is damaged.
         """
         if not self.has(run):
@@ -55,7 +55,7 @@ class Store:
         return _read(self.path(run))
 
     def put(self, record: Record) -> None:
-        """Writes a record, arrays first, so that a JSON file that is there is complete."""
+        """Writes a record, arrays first: a JSON file that exists belongs to a complete record."""
         path = self.path(record.run)
         content = document(record)
         if record.arrays:
@@ -64,10 +64,10 @@ class Store:
             beside.write_text(json.dumps(content, indent=1) + "\n")
 
     def obtain(self, run: Run, work: Callable[[], Record], *, wait: bool = False) -> Record:
-        """The run's record: what is there, or else the outcome of `work`, done by one process at a time.
+        """Returns the run's record, calling `work` if there is none; only one process at a time does the work.
 
         Raises:
-            Busy: another process is at this run, and `wait` is false.
+            Busy: another process is working on this run, and `wait` is false.
         """
         if self.has(run):
             return self.get(run)
@@ -77,19 +77,19 @@ class Store:
         return self.get(run)
 
     def all(self) -> Iterator[Record]:
-        """Every record of the folder, in the order of names; what lies beside the scales' folders is none."""
+        """Yields every record in the scales' folders, sorted by name; other files are ignored."""
         for scale in sorted(SCALES):
             for path in sorted((self.folder / scale).glob("*-*.json")):
                 yield _read(path)
 
 
 def document(record: Record) -> dict[str, Any]:
-    """A record without its arrays, as its JSON file has it."""
+    """Returns the content of a record's JSON file, without arrays."""
     return {"run": asdict(record.run), "metrics": record.metrics, "provenance": asdict(record.provenance)}
 
 
 class _Arrays(Mapping[str, NDArray[Any]]):
-    """The arrays of a record, read when asked for."""
+    """The arrays of a record, loaded on first access."""
 
     def __init__(self, path: Path, names: list[str], sha256: str) -> None:
         self._path, self._names, self._sha256 = path, names, sha256
@@ -114,7 +114,7 @@ class _Arrays(Mapping[str, NDArray[Any]]):
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Writes the `.npz` and returns what the JSON file says about it."""
+    """Writes the `.npz` and returns its entry for the JSON file."""
     small: dict[str, Any] = {n: a.astype(np.float16) if a.dtype.kind == "f" else a for n, a in arrays.items()}
     with written_whole(path) as beside, beside.open("wb") as file:
         np.savez_compressed(file, **small)
@@ -126,7 +126,7 @@ def _digest(path: Path) -> str:
 
 
 def _read(path: Path) -> Record:
-    """Reads a record's file and checks that it is the one its name says."""
+    """Reads a record's file and checks that its content matches its name."""
     try:
         content = json.loads(path.read_text())
         run = Run(**content["run"])

@@ -1,4 +1,4 @@
-"""Where data comes from: archives, bundled and procedural sets, corruptions, augmentation, streams."""
+"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams."""
 
 from .augment import crop_flip, draw_crops, normalise, pad_crop_flip
 from .cifar import load_cifar10, load_cifar100

@@ -1,4 +1,4 @@
-"""Official archives: fetched once, checked, and unpacked whole or not at all."""
+"""Official archives: downloaded once, checked, and unpacked completely or not at all."""
 
 import hashlib
 import tarfile
@@ -35,11 +35,11 @@ class Archive:
         return self.url.rsplit("/", 1)[-1]
 
     def ensure(self, root: Path) -> Path:
-        """The unpacked folder inside `root`, every file checked; downloads and unpacks what is not there.
+        """Returns the unpacked folder in `root`, every file checked; downloads and unpacks what is missing.
 
         Raises:
             FileNotFoundError: A file of the folder is missing.
-            ValueError: The archive or a file has not the published checksum.
+            ValueError: The archive or a file does not have the published checksum.
         """
         folder = root / self.folder
         if not folder.exists():
@@ -67,7 +67,7 @@ class Archive:
 
 
 def check(path: Path, checksum: str, kind: str = "md5") -> None:
-    """Raise unless the file at `path` is there and has this checksum, of a kind that `hashlib` knows."""
+    """Raises unless the file at `path` exists and has this checksum, of a kind that `hashlib` knows."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: missing; delete {path.parent} to have it unpacked again")
     with path.open("rb") as file:
@@ -78,7 +78,7 @@ def check(path: Path, checksum: str, kind: str = "md5") -> None:
 
 
 def publish(unpacked: Path, folder: Path) -> None:
-    """Move a finished folder into place; another process may have been faster."""
+    """Moves a finished folder into place, unless another process was faster."""
     try:
         unpacked.rename(folder)
     except OSError:
@@ -87,7 +87,7 @@ def publish(unpacked: Path, folder: Path) -> None:
 
 
 def download(url: str, checksum: str, path: Path, kind: str = "md5") -> None:
-    """Fetch `url` to `path` with a progress bar; the file appears only when its checksum is right."""
+    """Downloads `url` to `path` with a progress bar; the file appears only if its checksum is right."""
     import pooch
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,12 +119,12 @@ class DownloadBar:
         self._progress.stop()
 
     def update(self, size: int) -> None:
-        """Another `size` bytes have come."""
+        """Adds `size` bytes that have arrived."""
         self._progress.update(self._task, total=self.total or None, advance=size)
 
     def reset(self) -> None:
-        """Start again from nothing."""
+        """Starts again from zero."""
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """Nothing: the bar closes with its context."""
+        """Does nothing: the bar closes with its context."""

@@ -1,7 +1,7 @@
 """Augmentation in whole batches, on the device that holds them.
 
-The random numbers and the pixels are kept apart: `draw_crops` makes the numbers (for a whole epoch, if one
-likes) and `crop_flip` moves pixels without any, so that it compiles and can be replayed as a CUDA graph.
+Random numbers and pixels are kept apart: `draw_crops` draws the numbers (for a whole epoch, if desired), and
+`crop_flip` moves pixels without drawing any, so that it compiles and can be replayed as a CUDA graph.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def draw_crops(count: int, generator: torch.Generator, pad: int = 4) -> Tensor:
-    """Random crops `(count, 3)` on the generator's device: top and left in `[0, 2 pad]`, and 1 for a flip.
+    """Draws random crops `(count, 3)` on the generator's device: top and left in `[0, 2 pad]`, and 1 for a flip.
 
     Examples:
         >>> import torch
@@ -26,7 +26,7 @@ def draw_crops(count: int, generator: torch.Generator, pad: int = 4) -> Tensor:
 
 
 def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
-    """Pad by zeros, cut every image back to its size at its own corner, mirror those marked.
+    """Pads with zeros, crops every image back to its size at its own corner, and mirrors those marked.
 
     Args:
         images: `(N, C, H, W)`, uint8 or float.
@@ -50,7 +50,7 @@ def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
 
 
 def pad_crop_flip(images: Tensor, generator: torch.Generator, pad: int = 4) -> Tensor:
-    """The usual CIFAR augmentation of a whole batch: pad, random crop, random mirror.
+    """Applies the usual CIFAR augmentation to a whole batch: pad, random crop, random mirror.
 
     Args:
         images: `(N, C, H, W)`, uint8 or float, on the generator's device.
@@ -67,10 +67,10 @@ def pad_crop_flip(images: Tensor, generator: torch.Generator, pad: int = 4) -> T
 
 
 def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]) -> Tensor:
-    """`(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
+    """Returns `(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
 
     Args:
-        images: `(N, C, H, W)`; float images are taken to be in `[0, 1]` and keep their dtype.
+        images: `(N, C, H, W)`; float images are assumed to be in `[0, 1]` and keep their dtype.
         mean: One number for every channel.
         std: One number for every channel.
 

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, from the official python archives."""
+"""CIFAR-10 and CIFAR-100, from the official Python archives."""
 
 import io
 import pickle
@@ -40,11 +40,11 @@ CIFAR100 = Archive(
 
 
 def load_cifar10(root: str | Path | None = None, *, archive: Archive = CIFAR10) -> tuple[ImageSet, ImageSet]:
-    """CIFAR-10's 50,000 training and 10,000 test images.
+    """Loads CIFAR-10's 50,000 training and 10,000 test images.
 
     Args:
-        root: Folder that holds `cifar-10-batches-py/` or the archive; without it see `data_root`. What is not
-            there is downloaded.
+        root: Folder with `cifar-10-batches-py/` or the archive; by default see `data_root`. If neither is there, the
+            archive is downloaded.
         archive: Where the archive is published, and its checksums.
 
     Raises:
@@ -59,7 +59,7 @@ def load_cifar10(root: str | Path | None = None, *, archive: Archive = CIFAR10) 
 
 
 def load_cifar100(root: str | Path | None = None, *, archive: Archive = CIFAR100) -> tuple[ImageSet, ImageSet]:
-    """CIFAR-100's 50,000 training and 10,000 test images with their fine labels; see `load_cifar10`."""
+    """Loads CIFAR-100's 50,000 training and 10,000 test images with their fine labels; see `load_cifar10`."""
     folder = archive.ensure(data_root(root))
     names = _names(folder / "meta", b"fine_label_names")
     train = _read([folder / "train"], b"fine_labels", names, "cifar100-train")
@@ -79,7 +79,7 @@ def _names(path: Path, key: bytes) -> tuple[str, ...]:
 
 
 def read_batch(path: Path) -> Mapping[bytes, Any]:
-    """The dictionary of one batch file; keys are bytes, as Python 2 wrote them."""
+    """Reads the dictionary in a batch file; keys are bytes, as written by Python 2."""
     content: Mapping[bytes, Any] = ArrayUnpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
     return content
 
@@ -87,7 +87,7 @@ def read_batch(path: Path) -> Mapping[bytes, Any]:
 class ArrayUnpickler(pickle.Unpickler):
     """Reads numbers, strings, containers and numpy arrays; refuses a pickle that asks for anything else."""
 
-    # Modules differ between the official files (numpy.core) and those that numpy 2 writes (numpy._core).
+    # The official files name numpy.core; those written by numpy 2 name numpy._core.
     _reconstruct: Any = np.empty(0).__reduce__()[0]
     allowed: Mapping[tuple[str, str], Any] = {
         ("numpy", "ndarray"): np.ndarray,
@@ -97,7 +97,7 @@ class ArrayUnpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """The one place where a pickle can reach code: only numpy's own arrays pass."""
+        """Resolves a global, the one place where a pickle can reach code; only numpy's arrays pass."""
         try:
             return self.allowed[module, name]
         except KeyError:

@@ -1,4 +1,4 @@
-"""scikit-learn's bundled digits: 1797 pictures of 8x8 pixels, no download."""
+"""scikit-learn's bundled digits: 1797 images of 8x8 pixels, no download."""
 
 import torch
 
@@ -6,11 +6,11 @@ from .image_set import ImageSet
 
 
 def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
-    """Handwritten digits `(N, 1, 8, 8)`, ten classes, split into training and test by `seed`.
+    """Loads handwritten digits `(N, 1, 8, 8)`, ten classes, split into training and test by `seed`.
 
     Args:
-        test: Share of every class that is held out for the test.
-        seed: Decides which.
+        test: Share of every class that is held out for testing.
+        seed: Decides which images are held out.
 
     Examples:
         >>> train, test = load_digits()

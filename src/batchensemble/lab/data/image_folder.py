@@ -1,4 +1,4 @@
-"""Pictures in folders, one folder per class, read when they are asked for: ImageNet, Tiny-ImageNet, your own."""
+"""Images in folders, one folder per class, read on demand: ImageNet, Tiny-ImageNet, your own."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,22 +10,22 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
-SHARE = (0.08, 1.0)  # of a picture's area that a random crop covers
-SHAPE = (3 / 4, 4 / 3)  # of a random crop, width to height
+SHARE = (0.08, 1.0)  # share of an image's area that a random crop covers
+SHAPE = (3 / 4, 4 / 3)  # aspect ratio of a random crop, width to height
 
 
 @dataclass(frozen=True, eq=False)
 class ImageFolder(Dataset[Any]):
-    """Rows of (picture `(3, size, size)` uint8, label), opened one by one.
+    """Rows of (image `(3, size, size)` uint8, label), opened one by one.
 
-    In training a picture is a random part of the file, mirrored half of the time (drawn from torch's default
-    generator); else its middle. Both as usual for ImageNet.
+    In training an image is a random crop of the file, mirrored half of the time (drawn from torch's default
+    generator); otherwise it is the centre crop. Both are as usual for ImageNet.
 
     Args:
-        root: holds a folder of pictures for every class.
-        classes: names of the folders to take; label i is `classes[i]`. All, in the order of names, if not given.
-        size: of the pictures.
-        training: whether parts are random.
+        root: holds a folder of images for every class.
+        classes: names of the folders to use; label i is `classes[i]`. By default all, sorted by name.
+        size: side of the images.
+        training: whether crops are random.
     """
 
     root: Path
@@ -61,7 +61,7 @@ class ImageFolder(Dataset[Any]):
 
 
 def class_names(root: Path) -> tuple[str, ...]:
-    """The classes of a folder of folders.
+    """Returns the names of the class folders in a folder.
 
     Raises:
         FileNotFoundError: there are none.
@@ -76,7 +76,7 @@ Box = tuple[float, float, float, float]
 
 
 def _random_box(width: int, height: int) -> tuple[Box, bool]:
-    """A part of random area, shape and place, and whether it is mirrored; the middle where ten draws do not fit."""
+    """Draws a crop of random area, shape and position, and whether to mirror it; the centre if ten draws do not fit."""
     for _ in range(10):
         share, shape, left, top, mirror = torch.rand(5).tolist()
         area = width * height * (SHARE[0] + share * (SHARE[1] - SHARE[0]))
@@ -89,7 +89,7 @@ def _random_box(width: int, height: int) -> tuple[Box, bool]:
 
 
 def _middle_box(width: int, height: int, share: float = 0.875) -> Box:
-    """The square in the middle that covers 7/8 of the shorter side: 224 of 256."""
+    """Returns the central square over 7/8 of the shorter side: 224 of 256."""
     side = share * min(width, height)
     x, y = (width - side) / 2, (height - side) / 2
     return x, y, x + side, y + side

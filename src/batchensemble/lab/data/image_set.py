@@ -1,4 +1,4 @@
-"""A set of labelled images: what every image source of the laboratory gives."""
+"""A set of labelled images, as returned by every image source of the laboratory."""
 
 from dataclasses import dataclass, replace
 
@@ -13,9 +13,9 @@ class ImageSet:
     Attributes:
         images: The pixels, 0 to 255.
         labels: One label in `[0, classes)` for every image.
-        classes: Number of classes, of which not all need to occur.
-        name: What this is, for records and pictures.
-        class_names: A word for every class, or empty.
+        classes: Number of classes, not all of which need occur.
+        name: Name of the set, for records and figures.
+        class_names: A name for every class, or empty.
 
     Examples:
         >>> import torch
@@ -48,28 +48,28 @@ class ImageSet:
         return len(self.images)
 
     def take(self, rows: Tensor, name: str | None = None) -> "ImageSet":
-        """The images of `rows` (indices or a mask), in that order."""
+        """Returns the images of `rows` (indices or a mask), in that order."""
         return replace(self, images=self.images[rows], labels=self.labels[rows], name=name or self.name)
 
     def to(self, device: torch.device | str) -> "ImageSet":
-        """The same set on another device."""
+        """Returns the same set on another device."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
     def subset(self, fraction: float, seed: int = 0) -> "ImageSet":
-        """The same share of every class, in the set's own order.
+        """Returns the same share of every class, in the set's own order.
 
-        With one seed, smaller subsets lie inside larger ones: the 10 % is part of the 20 %.
+        With the same seed, smaller subsets lie inside larger ones: the 10 % are part of the 20 %.
         """
         chosen = self._balanced(fraction, seed)
         return self.take(chosen, f"{self.name}[{fraction:.0%}, seed {seed}]")
 
     def split(self, fraction: float, seed: int = 0) -> "tuple[ImageSet, ImageSet]":
-        """A set for training, and `fraction` of every class held out for validation."""
+        """Splits into a set for training and `fraction` of every class held out for validation."""
         held_out = self._balanced(fraction, seed)
         return self.take(~held_out, f"{self.name}-train"), self.take(held_out, f"{self.name}-validation")
 
     def channel_statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of every channel, `(C,)` each, of pixels scaled to `[0, 1]`."""
+        """Returns mean and standard deviation of every channel, `(C,)` each, of pixels scaled to `[0, 1]`."""
         counts = torch.stack([torch.bincount(c.flatten(), minlength=256) for c in self.images.unbind(1)])
         levels = torch.arange(256, dtype=torch.float64, device=counts.device) / 255
         share = counts.double() / counts.sum(1, keepdim=True)
@@ -77,7 +77,7 @@ class ImageSet:
         return mean.float(), (share * levels**2).sum(1).sub(mean**2).sqrt().float()
 
     def _balanced(self, fraction: float, seed: int) -> Tensor:
-        """A mask `(N,)` of `fraction` of every class; masks of one seed are nested."""
+        """Returns a mask `(N,)` of `fraction` of every class; masks of the same seed are nested."""
         if not 0 < fraction <= 1:
             raise ValueError(f"fraction must be in (0, 1], got {fraction}")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))

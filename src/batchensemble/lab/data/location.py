@@ -1,4 +1,4 @@
-"""Where data lies on this machine."""
+"""Where data is kept on this machine."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ VARIABLE = "BATCHENSEMBLE_DATA"
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    """The folder that holds the data sets: `root`, else `$BATCHENSEMBLE_DATA`, else the platform's cache.
+    """Returns the folder of the data sets: `root`, else `$BATCHENSEMBLE_DATA`, else the platform's cache.
 
     Examples:
         >>> data_root("my/data").name

@@ -1,7 +1,7 @@
-"""A procedural look-alike of CIFAR: coloured figures on cluttered grounds, drawn from a seed in a moment.
+"""A procedural look-alike of CIFAR: coloured figures on cluttered backgrounds, drawn from a seed in a moment.
 
-A class is a figure with a hue of its own, for 100 classes every figure in every hue; hues of neighbours
-overlap, and place, size, angle, texture, ground, light and noise vary. A small residual network learns it
+With 10 classes, a class is a figure in its own hue; with 100, every figure comes in every hue. Neighbouring hues
+overlap, and position, size, angle, texture, background, light and noise vary. A small residual network learns it
 partly within seconds, which is what quick runs and tests need.
 """
 
@@ -21,14 +21,14 @@ HUES = ("red", "orange", "yellow", "lime", "green", "teal", "blue", "indigo", "v
 def procedural(
     classes: int = 10, train: int = 2000, test: int = 1000, *, seed: int = 0, unseen: bool = False
 ) -> tuple[ImageSet, ImageSet]:
-    """Training and test images `(N, 3, 32, 32)` of 10 or 100 classes.
+    """Draws training and test images `(N, 3, 32, 32)` of 10 or 100 classes.
 
     Args:
         classes: 10 (figures) or 100 (figures in ten hues).
         train: Number of training images; labels take turns.
-        test: Number of test images; the same for every number of training images.
-        seed: Decides every pixel.
-        unseen: Draw ten other figures on the same grounds: classes that no network has seen.
+        test: Number of test images, which do not depend on the number of training images.
+        seed: Determines every pixel.
+        unseen: Draw ten other figures on the same kind of background: classes that no network has seen.
 
     Examples:
         >>> train, test = procedural(train=20, test=10)
@@ -50,7 +50,7 @@ def procedural(
 
 
 def draw(labels: Tensor, classes: int, unseen: bool, generator: torch.Generator) -> Tensor:
-    """Pictures `(N, 3, 32, 32)` uint8 of `labels`."""
+    """Draws images `(N, 3, 32, 32)` uint8 of `labels`."""
     count = len(labels)
     inside = figures(labels % 10, unseen, generator)
     colour = colours(labels if classes == 10 else labels // 10, unseen, generator)
@@ -61,14 +61,14 @@ def draw(labels: Tensor, classes: int, unseen: bool, generator: torch.Generator)
 
 
 def colours(places: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
-    """Colours `(N, 3, 1, 1)`; hues of neighbouring places overlap, unseen ones lie between the known."""
+    """Draws colours `(N, 3, 1, 1)`; neighbouring hues overlap, and unseen ones lie between the known."""
     jitter = 1.4 * (uniform(len(places), generator) - 0.5)
     saturation, value = uniform(len(places), generator, 2).mul(0.6).add(0.4).unbind(1)
     return hsv((places + 0.5 * unseen + jitter) / 10 % 1, saturation, value)[:, :, None, None]
 
 
 def figures(kinds: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
-    """How much of each pixel the figure covers, `(N, 1, 32, 32)`, at random places, sizes and angles."""
+    """Returns how much of each pixel the figure covers, `(N, 1, 32, 32)`, at random positions, sizes and angles."""
     u, v = placed(len(kinds), generator)
     cover = torch.empty_like(u)
     for kind, figure in enumerate((UNSEEN if unseen else KNOWN).values()):
@@ -79,7 +79,7 @@ def figures(kinds: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
 
 
 def placed(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Coordinates of every pixel in the frame of its figure, `(N, 32, 32)` each."""
+    """Returns the coordinates of every pixel in the frame of its figure, `(N, 32, 32)` each."""
     middle = 0.35 * (2 * uniform(count, generator, 2) - 1)
     radius = (0.4 + 0.35 * uniform(count, generator))[:, None, None]
     angle = (0.7 * (2 * uniform(count, generator) - 1))[:, None, None]
@@ -89,14 +89,14 @@ def placed(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def ground(count: int, generator: torch.Generator) -> Tensor:
-    """Smooth, rather grey patches, `(N, 3, 32, 32)`."""
+    """Draws backgrounds of smooth, rather grey patches, `(N, 3, 32, 32)`."""
     patches = 0.5 * uniform(count, generator, 1, 4, 4) + 0.3 * uniform(count, generator, 3, 4, 4)
     smooth = F.interpolate(patches, size=(SIZE, SIZE), mode="bicubic", align_corners=True)
     return (smooth + 0.4 * uniform(count, generator, 1, 1, 1) - 0.1).clamp(0, 1)
 
 
 def texture(count: int, generator: torch.Generator) -> Tensor:
-    """Stripes of random direction, width and strength, `(N, 1, 32, 32)`, around one."""
+    """Draws stripes of random direction, width and strength, `(N, 1, 32, 32)`, around one."""
     angle, pace, strength = uniform(count, generator, 3)[:, :, None, None].unbind(1)
     line = torch.arange(SIZE)
     along = torch.cos(math.pi * angle) * line + torch.sin(math.pi * angle) * line[:, None]
@@ -104,12 +104,12 @@ def texture(count: int, generator: torch.Generator) -> Tensor:
 
 
 def hsv(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
-    """Colours `(N, 3)` of hues, saturations and values `(N,)`, all in `[0, 1]`."""
+    """Converts hues, saturations and values `(N,)` to colours `(N, 3)`, all in `[0, 1]`."""
     sector = (hue[:, None] * 6 + torch.tensor([5.0, 3.0, 1.0])) % 6
     dip = torch.minimum(sector, 4 - sector).clamp(0, 1)
     return value[:, None] * (1 - saturation[:, None] * dip)
 
 
 def uniform(count: int, generator: torch.Generator, *shape: int) -> Tensor:
-    """Uniform numbers in `[0, 1)`, `(count, *shape)`."""
+    """Draws uniform numbers in `[0, 1)`, `(count, *shape)`."""
     return torch.rand(count, *shape, generator=generator)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 Figure = Callable[[Tensor, Tensor], Tensor]
-"""Coordinates `u` (right) and `v` (down), about one at the rim, to a number that is positive inside."""
+"""Maps coordinates `u` (right) and `v` (down), about one at the edge, to a number that is positive inside."""
 
 
 def both(*parts: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def polygon(u: Tensor, v: Tensor, corners: int, apothem: float) -> Tensor:
 
 
 def petals(u: Tensor, v: Tensor, count: int, depth: float) -> Tensor:
-    """A rosette whose rim swings by `depth`."""
+    """A rosette whose edge swings by `depth`."""
     return 0.62 + depth * torch.cos(count * torch.atan2(v, u)) - torch.hypot(u, v)
 
 

@@ -1,4 +1,4 @@
-"""Streams of tasks for lifelong learning: one data set, its classes dealt over tasks."""
+"""Streams of tasks for lifelong learning: one data set, its classes dealt out to tasks."""
 
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ from .image_set import ImageSet
 
 
 class Task(NamedTuple):
-    """A part of the classes, with labels counted from zero.
+    """A subset of the classes, with labels counted from zero.
 
     Attributes:
         train: Training images of these classes.
@@ -30,14 +30,14 @@ def split_classes(
     seed: int = 0,
     order: Literal["random", "label"] = "random",
 ) -> list[Task]:
-    """Deal the classes over `tasks` tasks of equal size.
+    """Deals the classes out to `tasks` tasks of equal size.
 
     Args:
         train: The whole training set.
         test: The whole test set, with the same classes.
         tasks: Number of tasks; must divide the number of classes.
-        seed: Decides which classes make a task, when `order` is `"random"`.
-        order: `"random"` deals shuffled classes; `"label"` takes them as they are numbered.
+        seed: Decides which classes form a task if `order` is `"random"`.
+        order: `"random"` shuffles the classes; `"label"` keeps them in numerical order.
 
     Examples:
         >>> import torch

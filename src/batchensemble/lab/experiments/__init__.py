@@ -1,4 +1,4 @@
-"""Every table and figure of the paper as a value: one small file each, no loops over training, no I/O."""
+"""Every table and figure of the paper as a value: one small file each, without training loops or I/O."""
 
 from batchensemble.lab.experiments.accuracy import ACCURACY
 from batchensemble.lab.experiments.bandits import BANDITS, FURTHER_PROBLEMS, VARIATIONS
@@ -43,6 +43,6 @@ _ALL = (
     TRANSLATION_ENFR,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _ALL}
-"""By id, in the order in which they are listed and run."""
+"""Experiments by id, in the order in which they are listed and run."""
 
 __all__ = ["EXPERIMENTS", "Case", "Experiment", "Grid", "Row"]

@@ -1,4 +1,4 @@
-"""Contextual bandits: the paper's table, the choices that it leaves open, and further problems."""
+"""Contextual bandits: the paper's table, the choices it leaves open, and further problems."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -34,8 +34,8 @@ METHODS: Mapping[str, Plain] = {
     "RMS": {"name": "greedy"},
     "Uniform": {"name": "uniform"},
 }
-"""The paper's methods in its order, the four rows that its source hides among them. Everything not said here is as in
-the benchmark's released example; learning rates are never reset, because there they never are."""
+"""The paper's methods in its order, including the four rows that are hidden in its source. Everything not set here is
+as in the benchmark's released example; learning rates are never reset, because there they never are."""
 
 RESET: Plain = {"training": {"reset_lr": True}}
 VARIANTS: Mapping[str, Plain] = {
@@ -47,7 +47,7 @@ VARIANTS: Mapping[str, Plain] = {
     "MultitaskGP, as released": {**METHODS["MultitaskGP"], "spread": "covariance"},
     "Uniform": METHODS["Uniform"],
 }
-"""What the paper and the benchmark leave open or do by mistake."""
+"""Variants of what the paper and the benchmark leave open or get wrong."""
 
 WHEEL = {"problem": "wheel", "delta": 0.95}
 PROBLEMS: Mapping[str, Plain] = {
@@ -66,22 +66,22 @@ SIZES: Mapping[Scale, Plain] = {
     "small": {"steps": 2000, "trials": 5},
     "smoke": {"steps": 80, "trials": 2},
 }
-"""The paper does not say how long a game is; 2000 contexts, the released example's, fit its numbers."""
+"""The paper does not state the length of a game; the released example's 2000 contexts fit its numbers."""
 
 FRUGAL: Mapping[Scale, Mapping[str, Plain]] = {
     "paper": {},
     "small": {"gaussian_process": {"points": 200, "steps": 10, "lr": 0.1}, "alpha_divergence": {"samples": 3}},
     "smoke": {"gaussian_process": {"points": 40, "steps": 2}, "alpha_divergence": {"samples": 2}},
 }
-"""What a CPU has no time for: the cubes of a thousand points, ten networks in every step. The Gaussian process makes
-a tenth of the steps, ten times as large."""
+"""Savings where a CPU is too slow: the cubic cost of a thousand points, ten networks in every step. The Gaussian
+process takes a tenth of the steps, each ten times as large."""
 
 TRAINS = {"naive", "batch_ensemble", "alpha_divergence", "bayes_by_backprop", "dropout", "greedy"}
 TRAINS |= {"neural_linear", "parameter_noise"}
 
 
 def _settings(scale: Scale, problem: Plain, method: Plain) -> dict[str, Any]:
-    """A run's settings, nothing left unsaid."""
+    """Returns a run's settings, with every default spelled out."""
     method = {**method, **FRUGAL[scale].get(method["name"], {})}
     if scale == "smoke" and method["name"] in TRAINS:
         method |= {"training": {**method.get("training", {}), "steps": 4, "batch": 32}}
@@ -103,7 +103,7 @@ def _grids(methods: Mapping[str, Plain], problems: Mapping[str, Plain]) -> dict[
 
 
 def _published(lines: Mapping[str, Iterable[float]]) -> Iterable[Published]:
-    """Mean rank, mean value and five regrets with their spreads, method by method."""
+    """Yields mean rank, mean value and five regrets with their spreads, method by method."""
     for method, numbers in lines.items():
         rank, value, *rest = numbers
         yield Published({"method": method}, "mean_rank", rank)

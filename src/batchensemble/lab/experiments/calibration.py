@@ -1,4 +1,4 @@
-"""Expected calibration error of the networks whose accuracy the first table gives."""
+"""Expected calibration error of the networks in the table of accuracies."""
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,

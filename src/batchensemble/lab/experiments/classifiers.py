@@ -1,4 +1,4 @@
-"""What the image experiments share: the paper's networks and methods at every scale, and grids of them."""
+"""Shared by the image experiments: the paper's networks and methods at every scale, and grids of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,8 +16,8 @@ BASE: Mapping[Scale, Recipe] = {
     "small": Recipe(depth=14, width=1, share=0.1, epochs=8, batch=64, precision="fp32"),
     "smoke": Recipe(data="procedural10", depth=14, width=1, epochs=2, batch=8, precision="fp32"),
 }
-"""A single network on ten classes: the paper's ResNet-32x4, the same in an hour of one GPU for a whole table, and what
-a CPU trains in minutes and in seconds."""
+"""A single network on ten classes at each scale: the paper's ResNet-32x4; the same with few enough epochs that a whole
+table takes an hour on one GPU; and what a CPU trains in minutes and in seconds."""
 
 TEN: Mapping[Scale, str] = {**dict.fromkeys(SCALES, "CIFAR-10"), "smoke": "Procedural-10"}
 HUNDRED: Mapping[Scale, str] = {**dict.fromkeys(SCALES, "CIFAR-100"), "smoke": "Procedural-100"}
@@ -36,12 +36,12 @@ NAIVE_SMALL = "Naive ensemble of small networks"
 
 
 def longer(base: Recipe, method: Method) -> Recipe:
-    """Half as long again, as the paper trains BatchEnsemble and dropout."""
+    """Trains half as long again, as the paper does with BatchEnsemble and dropout."""
     return replace(base, method=method, epochs=base.epochs * 3 // 2)
 
 
 def released(base: Recipe, method: Method) -> Recipe:
-    """As the authors' released code trains: a warm-up, later drops, four times the weight decay."""
+    """Trains as the authors' released code does: with a warm-up, other drops and four times the weight decay."""
     return replace(base, method=method, schedule="released", weight_decay=4e-4)
 
 
@@ -58,24 +58,27 @@ RECIPES: Mapping[str, Callable[[Recipe], Recipe]] = {
     BOTH: lambda base: longer(base, BatchEnsemble(dropout=0.1)),
     NAIVE_SMALL: lambda base: replace(base, method=Naive(), depth={32: 14, 14: 8}[base.depth]),
 }
-"""How the paper trains each method, as a change of how it trains a single network; norms per member are ours."""
+"""How the paper trains each method, as a change to its training of a single network; norms per member are ours."""
 
 
 def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
-    """A method's recipe at a scale, on the named data and a share of it."""
+    """Returns a method's recipe at a scale, on a share of the named data."""
     base = BASE[scale]
     return RECIPES[name](replace(base, data=data.lower().replace("-", ""), share=share * base.share))
 
 
 def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
-    """A method on some data, and what is measured of it (see `Settings`)."""
+    """Returns the row of a method on some data; `test` says what to measure (see `Settings`)."""
     return Row(on(data, name), Settings(recipe(name, scale, data), **test).settings())
 
 
 def methods(
     *names: str, data: tuple[Mapping[Scale, str], ...] = (TEN,), single_seeds: int = 1, **test: Any
 ) -> dict[Scale, Grid]:
-    """Grids of methods on data at every scale; `single_seeds` of the single network, which naive members are."""
+    """Returns grids of methods on data at every scale, with `single_seeds` seeds of the single network.
+
+    The single networks of several seeds are also the members of the naive ensemble.
+    """
     return {
         scale: Grid(
             tuple(
@@ -93,11 +96,11 @@ def _seeds(name: str, single_seeds: int) -> tuple[int, ...] | None:
 
 
 def on(data: str, name: str) -> dict[str, str]:
-    """The labels of a method on some data."""
+    """Returns the labels of a method on some data."""
     return {"method": name, "data": data}
 
 
 def published(metric: str, data: str, **numbers: float) -> tuple[Published, ...]:
-    """The paper's percentages for one data set, by method: keywords are the names above in small letters."""
+    """Returns the paper's percentages for one data set; keywords are the method names above in lower case."""
     names = {"single": SINGLE, "dropout": DROPOUT, "batch": BATCH, "naive": NAIVE, "naive_small": NAIVE_SMALL}
     return tuple(Published(on(data, names[key]), metric, round(value / 100, 6)) for key, value in numbers.items())

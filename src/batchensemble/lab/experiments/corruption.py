@@ -17,7 +17,7 @@ from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.views import by_severity, comparison, lower, on_a_par
 from batchensemble.lab.studies.classification import CLASSIFICATION
 
-QUICK = ("gaussian_noise", "fog", "contrast")  # where seconds count
+QUICK = ("gaussian_noise", "fog", "contrast")  # where every second counts
 
 
 def _rows(scale: Scale) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""What an experiment is: a value that says what to run, what to draw, and what the paper found."""
+"""Experiments as values: what to run, what to draw, and what the paper found."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from batchensemble.lab.studies.study import Study
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a grid.
+    """One row of a grid.
 
     Args:
-        labels: place it in tables and figures.
-        settings: of its runs.
-        seeds: instead of the grid's.
+        labels: its place in tables and figures.
+        settings: the settings of its runs.
+        seeds: seeds to use instead of the grid's.
     """
 
     labels: Mapping[str, str]
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Grid:
-    """The runs of one scale: every row with every seed of its own or else of the grid."""
+    """The runs of one scale: every row with each of its own seeds, or else the grid's."""
 
     rows: tuple[Row, ...]
     seeds: tuple[int, ...] = (0,)
@@ -35,7 +35,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Case:
-    """A run in its place in an experiment."""
+    """A run with its place in an experiment."""
 
     labels: Mapping[str, str]
     run: Run
@@ -46,11 +46,11 @@ class Experiment:
     """A table or figure of the paper.
 
     Args:
-        id: what the command line calls it.
-        item: the paper's table or figure, in its words.
+        id: its name on the command line.
+        item: the paper's table or figure, in the paper's words.
         claim: what the paper says it shows.
-        study: the kind of work its runs are.
-        scales: the grid of runs at each of `SCALES` that it has.
+        study: the kind of work its runs do.
+        scales: the grid of runs at each of the `SCALES` it supports.
         show: what the report draws from the results.
         published: the paper's numbers, printed beside ours.
     """
@@ -64,7 +64,7 @@ class Experiment:
     published: tuple[Published, ...] = ()
 
     def cases(self, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Case, ...]:
-        """The runs at a scale, row by row; `seeds` instead of those of rows and grid if given."""
+        """Returns the runs at a scale, row by row; `seeds`, if given, replaces those of rows and grid."""
         if scale not in self.scales:
             raise ValueError(f"{self.id} has the scales {', '.join(self.scales)}; got {scale!r}")
         grid = self.scales[scale]
@@ -75,7 +75,7 @@ class Experiment:
         )
 
     def evidence(self, records: Iterable[Record], scale: Scale, seeds: Sequence[int] | None = None) -> Evidence:
-        """What `records` have to show at a scale: every run of the grid, and further seeds that are there."""
+        """Collects the evidence in `records` at a scale: every run of the grid, and any further seeds."""
         cases = {case.run: case for case in self.cases(scale, seeds)}
         there = {record.run: record for record in records}
         asked = [Place(case.labels, run.seed, there.get(run)) for run, case in cases.items()]
@@ -86,5 +86,5 @@ class Experiment:
 
 
 def _kind(run: Run) -> str:
-    """What runs of different seeds have in common."""
+    """Returns a key shared by runs that differ only in their seed."""
     return replace(run, seed=0).key

@@ -1,4 +1,4 @@
-"""How members should start in a network that is trained already. Not in the paper, which trains from scratch."""
+"""How members should start in a pre-trained network; not in the paper, which trains from scratch."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ STARTS: Mapping[Scale, Recipe] = {
     "small": replace(BASE["small"], data="cifar100", share=0.4, epochs=10, schedule="cosine"),
     "smoke": replace(BASE["smoke"], data="procedural100", epochs=1),
 }
-"""What was learnt before: CIFAR-100, with which fine-tuning on a little of CIFAR-10 begins."""
+"""The networks to start from, trained on CIFAR-100; fine-tuning uses a small share of CIFAR-10."""
 TUNED: Mapping[Scale, Recipe] = {
     "short": replace(BASE["short"], share=0.1, epochs=20),
     "small": replace(BASE["small"], share=0.04, epochs=8),

@@ -1,4 +1,4 @@
-"""Split-CIFAR100: twenty tasks of five classes, and what becomes of the first when the last is learnt."""
+"""Split-CIFAR100: twenty tasks of five classes, and what remains of the first once the last is learned."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ MATRIX = Quantity("matrix", "accuracy", "%", 100.0, 0, "higher")
 
 
 def _quick_fisher(settings: Settings) -> Settings:
-    """EWC's Fisher information from a few rows."""
+    """Estimates EWC's Fisher information from a few rows."""
     return replace(settings, method=method("ewc", rows=16)) if settings.method == method("ewc") else settings
 
 

@@ -25,7 +25,7 @@ METRICS = ("operations", "processor_seconds", "parameters", "numbers_kept")
 
 
 def _fewer_trials(settings: Settings) -> Settings:
-    """RCL with five trials per task instead of fifty, for scales that should end."""
+    """Gives RCL five trials per task instead of fifty, so that the smaller scales finish."""
     return replace(settings, method=method("rcl", trials=5)) if settings.method == method("rcl") else settings
 
 

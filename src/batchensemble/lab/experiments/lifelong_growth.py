@@ -1,4 +1,4 @@
-"""A hundred tasks, a thousand tasks: how costs grow."""
+"""How costs grow over a hundred tasks and a thousand."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ COMPUTE = Quantity("growth_operations", "operations of a task", better="lower")
 
 
 def _to_a_hundred(settings: Settings) -> Settings:
-    """PNN's costs grow with the square of the tasks: it goes as far as a hundred."""
+    """Stops PNN at a hundred tasks, since its costs grow with the square of their number."""
     return replace(settings, tasks=min(100, settings.tasks)) if settings.method == method("pnn") else settings
 
 

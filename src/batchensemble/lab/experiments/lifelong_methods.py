@@ -1,4 +1,4 @@
-"""What the lifelong experiments share: names of methods, and grids of them."""
+"""Shared by the lifelong experiments: methods by name, and grids of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ RANK_4 = "BatchEnsemble, rank 4"
 LATERALS = "BatchEnsemble, lateral connections"
 
 Change = Callable[[Settings], Settings]
-"""A method's settings, as a change of what is common to all."""
+"""A method's settings, as a change to those shared by all methods."""
 
 METHODS: Mapping[str, Change] = {
     VANILLA: lambda base: replace(base, method=method("finetune")),
@@ -46,13 +46,13 @@ METHODS: Mapping[str, Change] = {
 def grids(
     scales: Mapping[Scale, Settings], *names: str, seeds: Mapping[Scale, int] | None = None, **changes: Change
 ) -> dict[Scale, Grid]:
-    """Methods at every scale.
+    """Returns grids of methods at every scale.
 
     Args:
-        scales: what is common to all methods.
-        names: of the methods.
-        seeds: how many, where more than one.
-        changes: for a scale, a further change of some methods' settings.
+        scales: settings shared by all methods.
+        names: names of the methods.
+        seeds: number of seeds, for scales with more than one.
+        changes: by scale, a further change to the settings.
     """
     return {
         scale: Grid(

@@ -1,4 +1,4 @@
-"""Single test pictures and what every member says of them."""
+"""Individual test images, and what every member predicts for them."""
 
 from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, SINGLE, TEN, recipe, row
 from batchensemble.lab.experiments.experiment import Experiment, Grid

@@ -1,4 +1,4 @@
-"""Which recipe makes members strong and different at once? Not in the paper, which tried one."""
+"""Which recipe makes members both strong and different? Not in the paper, which tried one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -53,7 +53,7 @@ VARIANTS: Mapping[str, tuple[Method, Mapping[str, Any]]] = {
     "normal, x1": (NORMAL, {"width": 1}),
     "normal, fp32": (NORMAL, {"precision": "fp32"}),
 }
-"""What a GPU is needed for: as many rows as four members see, other widths than the x4 of the paper, full precision."""
+"""Recipes that need a GPU: as many rows as four members see, widths other than the paper's x4, full precision."""
 QUICK = ("single", "naive ensemble", "signs, sub-batches", "signs, rank 2", "normal, own crops, norm per member")
 SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
     "paper": lambda base: replace(base, epochs=EPOCHS, schedule="cosine", weight_decay=5e-4),

@@ -1,4 +1,4 @@
-"""A naive ensemble of smaller networks: the same memory spent otherwise?"""
+"""A naive ensemble of smaller networks: is the same memory better spent that way?"""
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,

@@ -1,4 +1,4 @@
-"""What the translation experiments share: the Transformers at every scale, their methods, and a race."""
+"""Shared by the translation experiments: Transformers at every scale, their methods, and a race."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ TOY = Recipe(
     data="toy", size="toy", dropout=0.05, inner_dropout=0.0, steps=200, epoch=50, tokens=1024, lr=0.5, warmup=100,
     bleu_every=2, precision="fp32",
 )  # fmt: skip
-"""Seconds on a processor."""
+"""Takes seconds on a CPU."""
 
 MULTI30K = Recipe(
     data="multi30k-de",
@@ -29,7 +29,7 @@ MULTI30K = Recipe(
     warmup=2000,
     bleu_every=4,
 )
-"""A minute on a GPU."""
+"""Takes a minute on a GPU."""
 
 EUROPARL = Recipe(
     data="europarl-de",
@@ -42,7 +42,7 @@ EUROPARL = Recipe(
     warmup=2000,
     bleu_every=4,
 )
-"""A few minutes on a GPU: a fixed number of steps, far from the end."""
+"""Takes a few minutes on a GPU: a fixed number of steps, far from convergence."""
 
 BIG = Recipe()
 BASE = replace(BIG, size="base", dropout=0.1, steps=100_000)
@@ -56,15 +56,15 @@ def rows(
     seeds: tuple[int, ...] | None = None,
     samples: int = 16,
 ) -> tuple[Row, ...]:
-    """Methods on one corpus with one size of network: changes of how one network is trained, or asked, alone.
+    """Returns rows of methods on one corpus and one size of network; they differ only in how it is trained or used.
 
     Args:
-        data: the corpus, as a label.
-        model: the size, as a label.
-        recipe: of the single network.
-        *methods: by name.
-        seeds: instead of the grid's.
-        samples: of MC-dropout.
+        data: label of the corpus.
+        model: label of the size.
+        recipe: recipe of the single network.
+        *methods: names of the methods.
+        seeds: seeds to use instead of the grid's.
+        samples: number of MC-dropout samples.
     """
     members = {BATCH: Members(), REPEATED: Members(rows="repeated")}
     settings = {
@@ -75,12 +75,12 @@ def rows(
 
 
 def of(data: str, model: str, method: str) -> dict[str, str]:
-    """Labels."""
+    """Returns the labels of a method with one size of network on a corpus."""
     return {"data": data, "model": model, "method": method}
 
 
 def claims(data: str, model: str) -> tuple[View, ...]:
-    """What the paper says of one corpus and one size of network."""
+    """Returns the paper's claims about one corpus and one size of network."""
     single, batch, dropout = (of(data, model, method) for method in (SINGLE, BATCH, DROPOUT))
     where = f"({data}, {model})"
     return (
@@ -94,7 +94,7 @@ def claims(data: str, model: str) -> tuple[View, ...]:
 
 
 def shown(*places: tuple[str, str]) -> tuple[View, ...]:
-    """The perplexity table, the curves of loss and BLEU, and the claims about some corpora and networks."""
+    """Returns tables of perplexity and cost, curves of loss and BLEU, and claims about some corpora and networks."""
     rows = ("data", "model", "method")
     quality, cost = ("perplexity", "test_perplexity", "bleu"), ("parameters", "tokens_per_second", "training_seconds")
     return (
@@ -121,10 +121,10 @@ RACE = tuple(
 
 
 def until(experiment: Experiment, perplexity: float) -> Experiment:
-    """The same trainings, each stopped at a perplexity of the validation set, and what they took to get there.
+    """Returns the same trainings, each stopped at a validation perplexity, and a table of what it took to reach it.
 
     Raises:
-        ValueError: the experiment trains no translators, or nothing has such a perplexity.
+        ValueError: the experiment trains no translators, or the perplexity is not a finite number above one.
     """
     if not 1 < perplexity < math.inf:
         raise ValueError(f"a perplexity to stop at lies above 1; got {perplexity:g}")

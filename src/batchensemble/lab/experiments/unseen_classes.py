@@ -1,4 +1,4 @@
-"""Entropy on classes that the networks know and on classes that they have never seen."""
+"""Predictive entropy on classes that the networks were trained on and on classes that they have never seen."""
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,

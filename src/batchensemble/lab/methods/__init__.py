@@ -1,1 +1,1 @@
-"""What is compared: one folder per kind of problem, one Protocol per folder, one file per method."""
+"""The methods that are compared: a folder per kind of problem, with one Protocol and a file per method."""

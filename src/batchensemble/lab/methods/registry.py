@@ -1,4 +1,4 @@
-"""Methods by name, and as plain settings and back: what every family of methods does alike."""
+"""Converts methods to plain settings and back, by name, for every family of methods."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -9,11 +9,11 @@ Method = TypeVar("Method")
 
 @dataclass(frozen=True)
 class Registry(Generic[Method]):
-    """The methods of a family: frozen dataclasses, whose fields are settings.
+    """The methods of a family: frozen dataclasses whose fields are settings.
 
     Args:
         kinds: the methods' classes by name.
-        parts: by a field's name, what makes its value of plain settings; other fields are plain themselves.
+        parts: by field name, the function that builds its value from plain settings; other fields are plain.
 
     Examples:
         >>> @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Registry(Generic[Method]):
     parts: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def settings_of(self, method: Method) -> dict[str, Any]:
-        """A method as plain settings."""
+        """Returns a method as plain settings."""
         names = {kind: name for name, kind in self.kinds.items()}
         return {"name": names[type(method)], **asdict(method)}  # type: ignore[call-overload]
 
     def method_from(self, settings: Mapping[str, Any]) -> Method:
-        """The method that settings describe.
+        """Builds a method from settings.
 
         Raises:
             ValueError: there is no method of that name, or it has no such setting.

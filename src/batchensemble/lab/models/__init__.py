@@ -1,4 +1,4 @@
-"""Plain networks, no ensemble code: what the laboratory converts, copies and compares."""
+"""Plain networks without ensemble code, for the laboratory to convert, copy and compare."""
 
 from .lenet import lenet
 from .mlp import mlp

@@ -1,17 +1,17 @@
-"""How the laboratory's networks start: He-normal kernels, zero biases."""
+"""Initialisation of the laboratory's networks: He-normal kernels, zero biases."""
 
 import torch
 from torch import nn
 
 
 def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None:
-    r"""Fill every kernel of `net` with :math:`N(0, 2 / \text{fan in})` and every bias with zero, in place.
+    r"""Fills every kernel of `net` with :math:`N(0, 2 / \text{fan in})` and every bias with zero, in place.
 
-    Convolutions and dense layers are drawn in registration order, the head among them; norms keep torch's own
-    start (scale one, shift zero).
+    Convolutions and dense layers, including the head, are drawn in registration order; norms keep torch's own
+    initial values (scale one, shift zero).
 
     Args:
-        net: The network, changed in place.
+        net: The network, modified in place.
         generator: Source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:

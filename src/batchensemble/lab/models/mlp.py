@@ -20,9 +20,9 @@ def mlp(
 
     Args:
         inputs: Size of one (flattened) row.
-        hidden: Widths of the hidden layers; none at all is a linear model.
-        outputs: Size of the answer.
-        dropout: Rate of the dropout after every hidden layer.
+        hidden: Widths of the hidden layers; empty for a linear model.
+        outputs: Number of outputs.
+        dropout: Dropout rate after every hidden layer.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:

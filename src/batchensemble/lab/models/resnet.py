@@ -1,6 +1,6 @@
 """Residual networks: CIFAR's ResNet v1 of any depth and width, the reduced ResNet-18, and ResNet-50.
 
-All are one class, `ResNet`: a stem, stages of residual blocks, the average pool, and a head.
+All share one class, `ResNet`: a stem, stages of residual blocks, an average pool, and a head.
 """
 
 from collections import OrderedDict
@@ -15,16 +15,16 @@ from .initialise import he_normal_
 class ResNet(nn.Module):
     """A backbone (stem, stages, average pool) and a head.
 
-    `net.backbone` gives features `(N, net.features)` and `net.head` makes logits `(N, classes)` of them.
+    `net.backbone` returns features `(N, net.features)`, and `net.head` turns them into logits `(N, classes)`.
     Parameters have the same names with and without dropout.
 
     Args:
         stem: The first layers.
         stages: The residual stages, in order.
-        features: Channels that the last stage gives.
+        features: Output channels of the last stage.
         classes: Number of logits; `None` leaves the head out (it is the identity).
         head_width: Width of one more dense layer before the classifier: the paper's MC-dropout network.
-        dropout: Rate of the dropout right before the classifier.
+        dropout: Dropout rate right before the classifier.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
     """
 
@@ -47,7 +47,7 @@ class ResNet(nn.Module):
         he_normal_(self, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images `(N, C, H, W)` to logits `(N, classes)`."""
+        """Maps images `(N, C, H, W)` to logits `(N, classes)`."""
         logits: Tensor = self.head(self.backbone(x))
         return logits
 
@@ -66,14 +66,14 @@ def resnet(
     """CIFAR's ResNet v1: depth `6n + 2`, three stages of `n` blocks with `16, 32, 64` filters times `width`.
 
     Args:
-        depth: Weighted layers; `depth - 2` must be a multiple of six.
-        width: Multiplier of the filters: 4 is the paper's ResNet-32x4.
+        depth: Number of weighted layers; `depth - 2` must be a multiple of six.
+        width: Multiplier of the filters: 4 in the paper's ResNet-32x4.
         classes: Number of logits; `None` leaves the head out.
         channels: Channels of the images.
         head_width: Width of one more dense layer before the classifier. With 155 (10 classes) or 182 (100)
             ResNet-32x4 is as large as its BatchEnsemble of four members: the paper's MC-dropout network.
-        dropout: Rate of the dropout right before the classifier.
-        block_dropout: Rate of the dropout before every convolution of the residual branches.
+        dropout: Dropout rate right before the classifier.
+        block_dropout: Dropout rate before every convolution of the residual branches.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
@@ -126,7 +126,7 @@ def resnet50(classes: int | None = 1000, *, generator: torch.Generator | None = 
 
 
 class Residual(nn.Module):
-    """`relu(branch(x) + shortcut(x))`, projected (1x1 convolution, norm) where the shape changes."""
+    """`relu(branch(x) + shortcut(x))`; the shortcut projects (1x1 convolution, norm) where the shape changes."""
 
     def __init__(self, branch: nn.Sequential, channels_in: int, channels_out: int, stride: int) -> None:
         super().__init__()
@@ -142,12 +142,12 @@ class Residual(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """`(N, C, H, W)` to `(N, C', H / stride, W / stride)`."""
+        """Maps `(N, C, H, W)` to `(N, C', H / stride, W / stride)`."""
         return torch.relu(self.branch(x) + self.shortcut(x))
 
 
 Block = Callable[[int, int, int, float], Residual]
-"""`(channels in, filters, stride, dropout)` to one block."""
+"""Maps `(channels in, filters, stride, dropout)` to one block."""
 
 
 def basic_block(channels: int, filters: int, stride: int, dropout: float) -> Residual:
@@ -161,7 +161,7 @@ def basic_block(channels: int, filters: int, stride: int, dropout: float) -> Res
 
 
 def bottleneck_block(channels: int, filters: int, stride: int, dropout: float) -> Residual:
-    """A 1x1, a 3x3 and a 1x1 convolution; the last gives four times the filters."""
+    """A 1x1, a 3x3 and a 1x1 convolution; the last has four times the filters."""
     layers = {
         **unit(1, channels, filters, 1, 1, dropout),
         "relu1": nn.ReLU(),
@@ -173,7 +173,7 @@ def bottleneck_block(channels: int, filters: int, stride: int, dropout: float) -
 
 
 def unit(index: int, channels: int, filters: int, size: int, stride: int, dropout: float) -> dict[str, nn.Module]:
-    """Dropout if there is any, convolution, norm, named for their place in the branch."""
+    """Dropout (if any), convolution and norm, named by their place in the branch."""
     convolution = nn.Conv2d(channels, filters, size, stride, padding=size // 2, bias=False)
     dropped: dict[str, nn.Module] = {f"drop{index}": nn.Dropout(dropout)} if dropout else {}
     return {**dropped, f"conv{index}": convolution, f"norm{index}": nn.BatchNorm2d(filters)}
@@ -217,5 +217,5 @@ def make_head(features: int, classes: int | None, head_width: int | None, dropou
 
 
 def named(layers: dict[str, nn.Module]) -> nn.Sequential:
-    """An `nn.Sequential` whose layers have names."""
+    """Returns an `nn.Sequential` with named layers."""
     return nn.Sequential(OrderedDict(layers))

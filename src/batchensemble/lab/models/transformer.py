@@ -1,4 +1,4 @@
-"""The original Transformer: Transformers' Marian, which has its norms behind the sums and its rectifiers."""
+"""The original Transformer, as Marian from Transformers: with the original's post-norm layers and ReLUs."""
 
 import math
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ PAD, END = 0, 1
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a Transformer is.
+    """The sizes of a Transformer.
 
     Args:
-        layers: of the encoder, and as many of the decoder.
-        width: of the embeddings and between layers.
+        layers: layers in the encoder, and as many in the decoder.
+        width: width of the embeddings and between layers.
         inner: width of the feed-forward layers.
-        heads: of every attention.
+        heads: heads of every attention.
     """
 
     layers: int = 6
@@ -40,7 +40,7 @@ SIZES: dict[str, Sizes] = {
     "small": Sizes(layers=4, width=256, inner=1024, heads=4),
     "toy": Sizes(layers=1, width=64, inner=128, heads=4),
 }
-"""The paper's base and big; one for small corpora, and one for seconds on a processor."""
+"""The paper's base and big; one for small corpora, and one that trains in seconds on a CPU."""
 
 SELF_ATTENTION = ("*self_attn.*_proj",)
 CROSS_ATTENTION = ("*encoder_attn.*_proj",)
@@ -56,14 +56,14 @@ def transformer(
     longest: int = 1024,
     generator: torch.Generator | None = None,
 ) -> "MarianMTModel":
-    """An untrained Transformer that translates; its two embeddings and its classifier are one matrix.
+    """Builds an untrained Transformer for translation; both embeddings and the classifier share one matrix.
 
     Args:
-        vocabulary: sub-words of both languages; 0 is padding and the decoder's start, 1 ends a sentence.
+        vocabulary: number of sub-words of both languages; 0 is padding and the decoder's start, 1 ends a sentence.
         size: `base`, `big`, `small` or `toy`.
-        dropout: of embeddings and of what every layer adds.
-        inner_dropout: of attention weights and rectified units.
-        longest: tokens of a sentence at most.
+        dropout: dropout of embeddings and of the sublayers' outputs.
+        inner_dropout: dropout of attention weights and of rectified units.
+        longest: most tokens in a sentence.
         generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
@@ -110,7 +110,7 @@ def _settings(sizes: Sizes, vocabulary: int, dropout: float, inner_dropout: floa
 
 @torch.no_grad()
 def _initialise_(net: nn.Module, generator: torch.Generator | None) -> None:
-    """Kernels by Glorot, biases zero, embeddings so that they have unit variance where they are used."""
+    """Initialises kernels after Glorot, biases to zero, and embeddings to unit variance where they are used."""
     embedding = cast(nn.Embedding, net.get_submodule("model.shared"))
     nn.init.normal_(embedding.weight, std=1 / math.sqrt(embedding.embedding_dim), generator=generator)
     embedding.weight[PAD].zero_()
@@ -122,7 +122,7 @@ def _initialise_(net: nn.Module, generator: torch.Generator | None) -> None:
 
 @contextmanager
 def dropping(net: nn.Module, rate: float) -> Iterator[None]:
-    """Training mode with another rate of dropout everywhere, as MC-dropout asks a trained network; then back.
+    """Puts a network into training mode with another dropout rate everywhere, for MC-dropout; restores both on exit.
 
     Examples:
         >>> net, words = transformer(100, "toy").eval(), torch.tensor([[5, 6, 7, 1]])

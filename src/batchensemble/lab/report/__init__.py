@@ -1,7 +1,7 @@
-"""Records in; tables, figures and pages out; never trains.
+"""Turns records into tables, figures and pages, and never trains.
 
-An experiment names its views (`views`), each a pure function from `Evidence` (the experiment's runs at one scale
-in their places, what is missing, the paper's numbers) to one `Table`, `Figure` or `Check`:
+An experiment names its views (`views`). Each is a pure function from `Evidence` (the experiment's runs at one scale,
+what is missing, the paper's numbers) to one `Table`, `Figure` or `Check`:
 
     show=(
         comparison("accuracy", "ece", columns="data", title="Accuracy and calibration"),

@@ -1,4 +1,4 @@
-"""Bandits: the table of regrets, differences with paired tests, and the claims that they carry."""
+"""Bandits: the table of regrets, paired tests of differences, and the claims that rest on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
 DIFFERENCE = Quantity("difference", "difference", digits=2)
 CHANCE = Quantity("p", "p", digits=3)
 UNIFORM = "Uniform"
-NOISE = 0.05  # p-values from here on are no evidence
+NOISE = 0.05  # p-values from here on are not evidence
 HOW = "Regret in percent of Uniform's on the same data; ± is the standard error of the mean over trials."
 RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks are larger than ranks among these."
 
@@ -31,8 +31,8 @@ RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks a
 class Regrets:
     """Relative regrets of every trial, by method and problem, `(trials,)` for every seed; only what was measured.
 
-    Trials of one seed are the same games for every method: where trials are compared or averaged, the seeds count that
-    all sides have.
+    Trials of one seed are the same games for every method. Where trials are compared or averaged, only the seeds that
+    all sides have in common count.
     """
 
     methods: tuple[str, ...]
@@ -41,7 +41,7 @@ class Regrets:
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Regrets":
-        """What the records hold."""
+        """Collects the regrets in the records."""
         methods, problems = evidence.labels("method"), evidence.labels("problem")
         found = {}
         for pair in product(methods, problems):
@@ -56,26 +56,26 @@ class Regrets:
 
     @property
     def trials(self) -> dict[tuple[str, str], Tensor]:
-        """All trials of a method on a problem; several seeds of a run are further trials."""
+        """All trials of each method on each problem; further seeds of a run are further trials."""
         return {pair: torch.cat(list(games.values())) for pair, games in self.games.items()}
 
     @property
     def complete(self) -> tuple[str, ...]:
-        """Methods that played every problem: the others have no mean value and no rank."""
+        """Methods that played every problem; the others have neither mean value nor rank."""
         return tuple(m for m in self.methods if self.seeds([m], self.problems))
 
     def seeds(self, methods: Sequence[str], problems: Sequence[str]) -> list[int]:
-        """Those that all of the methods played all of the problems with."""
+        """Returns the seeds with which all of the methods played all of the problems."""
         return sorted(set.intersection(*(set(self.games.get(pair, ())) for pair in product(methods, problems))))
 
     def value(self, method: str, problems: Sequence[str] = (), beside: Sequence[str] = ()) -> Tensor:
-        """A method's mean over problems (all of them by default), trial by trial, of games that others played too."""
+        """Returns a method's mean over problems (all by default), trial by trial, in games that `beside` played too."""
         problems = problems or self.problems
         seeds = self.seeds([method, *beside], problems)
         return torch.stack([torch.cat([self.games[method, p][seed] for seed in seeds]) for p in problems]).mean(0)
 
     def ranks(self) -> dict[str, float]:
-        """Mean ranks of the complete methods among themselves."""
+        """Returns the mean ranks of the complete methods among themselves."""
         if not self.complete:
             return {}
         rows = [torch.stack([self.trials[m, p].mean() for p in self.problems]) for m in self.complete]
@@ -83,11 +83,11 @@ class Regrets:
 
 
 def regret_table(*, at_most: float | None = None, name: str = "regret", title: str = "Regret") -> View:
-    """Mean rank, mean value and every problem's regret, beside the paper's.
+    """A table of mean rank, mean value and every problem's regret, beside the paper's.
 
     Args:
-        at_most: leave out methods of a higher mean rank, as the paper does; Uniform stays.
-        name: of its files.
+        at_most: leave out methods with a higher mean rank, as the paper does; Uniform stays.
+        name: name of its files.
         title: what it shows.
     """
 
@@ -105,7 +105,7 @@ def regret_table(*, at_most: float | None = None, name: str = "regret", title: s
 def _cells(evidence: Evidence, regrets: Regrets, ranks: Mapping[str, float], method: str) -> tuple[Cell, ...]:
     rank = Summary(ranks[method], None, len(regrets.problems)) if method in ranks else None
     value = over_trials(regrets.value(method)) if method in ranks else None
-    # the paper's means are over its problems: they stand beside ours where ours are over the same
+    # The paper's means are over its own problems: show them only if ours are over the same ones.
     same = all(evidence.paper(METRIC, problem=problem) for problem in regrets.problems)
     means = (
         Cell(ours, evidence.paper(shown.metric, method=method) if same else ())
@@ -124,7 +124,7 @@ def _known(regrets: Regrets, method: str, problem: str) -> Summary | None:
 
 
 def over_trials(trials: Tensor) -> Summary:
-    """Mean and standard error over trials.
+    """Returns mean and standard error over trials.
 
     Examples:
         >>> over_trials(torch.tensor([1.0, 2.0, 3.0]))
@@ -134,11 +134,11 @@ def over_trials(trials: Tensor) -> Summary:
 
 
 def paired_table(against: str, *, name: str = "paired", title: str = "") -> View:
-    """How far every method is from one of them on the same trials, and how easily chance would do that.
+    """A table of every method's difference from one of them on the same trials, with p-values.
 
     Args:
         against: the method that the others are compared with.
-        name: of its files.
+        name: name of its files.
         title: what it shows.
     """
 
@@ -170,7 +170,7 @@ def _pair(regrets: Regrets, method: str, against: str, block: str) -> tuple[Cell
 
 
 def _both(regrets: Regrets, method: str, against: str, block: str) -> tuple[Tensor, Tensor] | None:
-    """Two methods on the same trials of a problem, or on the mean of all."""
+    """Returns two methods' regrets on the same trials, of one problem or averaged over all."""
     problems = (block,) if block in regrets.problems else regrets.problems
     if not regrets.seeds([method, against], problems):
         return None
@@ -193,7 +193,7 @@ def best_mean_value(method: str, claim: str) -> View:
 
 
 def lower_mean_value(method: str, than: str, claim: str) -> View:
-    """The claim that a method has a lower mean value than another one."""
+    """The claim that a method has a lower mean value than another."""
 
     def view(evidence: Evidence) -> Check:
         regrets = _regrets(evidence)
@@ -224,7 +224,7 @@ def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -
 
 
 def _noise(chance: float, trials: int) -> tuple[bool, str]:
-    """Whether a p-value may be noise, and in words; too few trials can say nothing else."""
+    """Returns whether a p-value may be noise, and says so in words; with too few trials it always may."""
     least = 2.0 ** (1 - trials)
     if least >= NOISE:
         few = f"too few trials to tell from noise, p = {chance:.3f} where {trials} cannot give less than {least:.3f}"
@@ -234,15 +234,15 @@ def _noise(chance: float, trials: int) -> tuple[bool, str]:
 
 
 def _generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)  # a report is the same every time
+    return torch.Generator().manual_seed(0)  # so that reports are reproducible
 
 
 def rewards_table(problem: str, *, name: str = "rewards", title: str = "", source: str = "") -> View:
-    """Total rewards on one problem, with the deviation of single games, beside those of a published example.
+    """A table of total rewards on one problem, with the deviation of single games, beside a published example.
 
     Args:
         problem: its label.
-        name: of its files.
+        name: name of its files.
         title: what it shows.
         source: where the published numbers are from.
     """

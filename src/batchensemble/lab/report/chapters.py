@@ -1,4 +1,4 @@
-"""A report before it is written: every experiment with what it has to show, at every scale that was run."""
+"""The content of a report: every experiment with its tables, figures and checks, at every scale that was run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +17,11 @@ Named = TypeVar("Named", Table, Figure)
 
 
 class Experiment(Protocol):
-    """What the report needs to know of an experiment."""
+    """What the report needs to know about an experiment."""
 
     @property
     def id(self) -> str:
-        """What the command line calls it."""
+        """Its name on the command line."""
         ...
 
     @property
@@ -36,12 +36,12 @@ class Experiment(Protocol):
 
     @property
     def scales(self) -> Mapping[Scale, object]:
-        """Where it can be run."""
+        """The scales at which it can be run."""
         ...
 
     @property
     def show(self) -> Sequence[View]:
-        """What is drawn."""
+        """The views to draw."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Experiment(Protocol):
         ...
 
     def evidence(self, records: Iterable[Record], scale: Scale) -> Evidence:
-        """What records have to show at a scale."""
+        """Collects the evidence in records at a scale."""
         ...
 
 
@@ -60,10 +60,10 @@ class Section:
 
     Args:
         evidence: what it is drawn from.
-        tables: in the order of the experiment's views.
-        figures: likewise.
-        checks: likewise.
-        undrawn: why a view had nothing to show.
+        tables: tables in the order of the experiment's views.
+        figures: figures in the same order.
+        checks: checks in the same order.
+        undrawn: reasons why views had nothing to show.
     """
 
     evidence: Evidence
@@ -74,33 +74,33 @@ class Section:
 
     @property
     def scale(self) -> Scale:
-        """Of all its runs."""
+        """The scale of all its runs."""
         return self.evidence.scale
 
     @property
     def extent(self) -> str:
-        """The scale, and how many of its runs there are unless all are."""
+        """The scale, and how many of its runs are there unless all are."""
         asked, missing = self.evidence.asked, len(self.evidence.missing)
         return f"{self.scale} {asked - missing}/{asked}" if missing else self.scale
 
     @property
     def measured(self) -> tuple[Check, ...]:
-        """The claims that could be held against numbers."""
+        """The claims that could be checked against numbers."""
         return tuple(check for check in self.checks if check.verdict is not Verdict.OPEN)
 
     @property
     def open(self) -> tuple[Check, ...]:
-        """Those that could not."""
+        """The claims that could not be checked."""
         return tuple(check for check in self.checks if check.verdict is Verdict.OPEN)
 
     def count(self, verdict: Verdict) -> int:
-        """How many claims came out so."""
+        """Counts the claims with this verdict."""
         return sum(check.verdict is verdict for check in self.checks)
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """An experiment: the paper's words, and a section for every scale that was run, the paper's first."""
+    """An experiment: the paper's words, and a section for every scale that was run, the paper's scale first."""
 
     id: str
     item: str
@@ -111,13 +111,13 @@ class Chapter:
 
     @property
     def judged(self) -> Section | None:
-        """The section of the largest scale at which a claim was measured, or of the largest; smoke judges nothing."""
+        """The section of the largest scale at which a claim was measured, else of the largest; never of smoke."""
         found = [section for section in self.sections if section.scale != "smoke"]
         return next((section for section in found if section.measured), next(iter(found), None))
 
 
 def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> list[Chapter]:
-    """Every experiment with what the records have to show of it."""
+    """Builds a chapter for every experiment from the records."""
     records = list(records)
     return [_chapter(experiment, records) for experiment in experiments]
 
@@ -150,7 +150,7 @@ def _section(evidence: Evidence, views: Iterable[View]) -> Section:
 
 
 def _apart(named: Sequence[Named]) -> Iterator[Named]:
-    """Names that no two share, since files are called by them."""
+    """Makes names unique, since files are named after them."""
     seen: dict[str, int] = {}
     for one in named:
         seen[one.name] = seen.get(one.name, 0) + 1
@@ -158,7 +158,7 @@ def _apart(named: Sequence[Named]) -> Iterator[Named]:
 
 
 def published_table(numbers: Sequence[Published]) -> Table | None:
-    """Numbers of the paper that no table of ours has a place for: the first label down, the others across.
+    """Returns a table of the paper's numbers that have no place in ours: first label down, the others across.
 
     Examples:
         >>> table = published_table([Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)])
@@ -183,7 +183,7 @@ def published_table(numbers: Sequence[Published]) -> Table | None:
 
 
 def _beside(table: Table) -> Iterator[tuple[object, ...]]:
-    """The paper's numbers that a table prints where ours are, or would be."""
+    """Yields the paper's numbers that a table prints beside ours, or where ours would be."""
     for line in table.lines:
         for cell in line.cells:
             yield from map(_key, cell.paper)

@@ -1,15 +1,15 @@
-"""A claim of the paper, held against what was measured: it holds, it does not hold here, or nobody can tell."""
+"""A claim of the paper, checked against what was measured: it holds, does not hold here, or remains undecided."""
 
 import math
 from dataclasses import dataclass
 from enum import Enum
 
 SURE = 0.95
-"""The chance with which a true value lies within the noise that is allowed for."""
+"""Confidence with which a true value lies within the noise that we allow for."""
 
 
 class Verdict(Enum):
-    """What became of a claim."""
+    """The outcome of checking a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold here"
@@ -20,7 +20,7 @@ class Verdict(Enum):
 
     @classmethod
     def of(cls, holds: bool, *, within_noise: bool = False, one_seed: bool = False) -> "Verdict":
-        """The verdict on a claim that was measured: noise decides nothing, and one seed does not know its own."""
+        """Returns the verdict on a measured claim: noise decides nothing, and one seed cannot tell its own noise."""
         if within_noise:
             return cls.UNDECIDED
         if one_seed:
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 def student(freedom: float) -> float:
-    """How many standard errors from a mean its true value lies at most, with the chance `SURE`.
+    """Returns how many standard errors a true value lies from the mean at most, with confidence `SURE`.
 
     Examples:
         >>> [round(student(freedom), 2) for freedom in (2, 4, math.inf)]
@@ -43,7 +43,7 @@ def student(freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Span:
-    """The numbers between which a claim holds, both included.
+    """The range of numbers for which a claim holds, ends included.
 
     Examples:
         >>> above_zero = Span(low=0.0)
@@ -60,10 +60,11 @@ class Span:
     def verdict(
         self, number: float, error: float | None, freedom: float = math.inf, *, one_seed: bool = False
     ) -> Verdict:
-        """The verdict on a number and its standard error, which is `None` where nothing is known of it.
+        """Returns the verdict on a number and its standard error, which is `None` if unknown.
 
-        A number decides where the claim holds, or fails, for all that its noise allows: as many errors to either side
-        as Student's t takes at `SURE` with these degrees of freedom, 2 with many seeds and 4.3 with two on each side.
+        A number decides if the claim holds, or fails, for every value within its noise: as many standard errors to
+        either side as Student's t gives at `SURE` with these degrees of freedom, 2 with many seeds and 4.3 with two on
+        each side.
         """
         reach = student(freedom) * error if error else 0.0
         least, most = number - reach, number + reach
@@ -80,5 +81,5 @@ class Check:
     words: str
 
     def markdown(self) -> str:
-        """As an item of a list."""
+        """Formats the check as an item of a Markdown list."""
         return f"- **{self.verdict.value}**: {self.claim} {self.words}"

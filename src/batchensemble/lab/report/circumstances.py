@@ -1,4 +1,4 @@
-"""Scale, seeds, hardware, versions and commit in words: what every table and figure carries."""
+"""Scale, seeds, hardware, versions and commit in words, as shown with every table and figure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,11 +13,11 @@ SCALE_MEANING: Mapping[Scale, str] = {
     "smoke": "tiny networks on synthetic or embedded data, seconds of training: it shows that everything runs, "
     "and says nothing about the paper",
 }
-ABSENT = "not installed"  # as records say it of a package that ran from its source
+ABSENT = "not installed"  # what records say of a package that ran from source
 
 
 def circumstances(evidence: Evidence) -> str:
-    """One line under a table or figure.
+    """Returns the line under a table or figure.
 
     Examples:
         >>> circumstances(Evidence("cifar", "smoke", ()))
@@ -40,7 +40,7 @@ def circumstances(evidence: Evidence) -> str:
 
 
 def commit_of(provenance: Provenance) -> str:
-    """The commit in words."""
+    """Describes the commit in words."""
     changed = " with changes" if provenance.dirty else ""
     return f"commit {provenance.commit}{changed}" if provenance.commit else "commit unknown"
 
@@ -51,7 +51,7 @@ def _seeds(records: Iterable[Record]) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """`[0, 1, 2, 3]` as `0 to 3`, anything with gaps or shorter as a list."""
+    """Writes `[0, 1, 2, 3]` as `0 to 3`, and anything shorter or with gaps as a list."""
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))

@@ -1,4 +1,4 @@
-"""What an experiment has to show at one scale: its runs in their places, and the paper's numbers."""
+"""The evidence of an experiment at one scale: its runs in their places, and the paper's numbers."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from batchensemble.lab.records import Published, Record, Result, Scale
 from batchensemble.lab.store import CorruptRecord
 
 CORRUPTED = "corrupted_"
-"""Of a metric: its mean over all corruptions and severities."""
+"""Prefix of a metric that stands for its mean over all corruptions and severities."""
 
 
 class NotMeasured(Exception):
@@ -18,7 +18,7 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run belongs, and its record if it was run; `further` where the grid has no such seed."""
+    """Where a run belongs, and its record if it was run; `further` marks seeds that the grid does not have."""
 
     labels: Mapping[str, str]
     seed: int
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers over seeds: their mean, their sample standard deviation (`None` for one alone), how many.
+    """Summary of numbers over seeds: mean, sample standard deviation (`None` for a single number) and count.
 
     Examples:
         >>> Summary.of([1.0, 3.0])
@@ -43,7 +43,7 @@ class Summary:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> "Summary | None":
-        """The summary of some numbers, `None` of none."""
+        """Summarises numbers; `None` if there are none."""
         if not numbers:
             return None
         mean = math.fsum(numbers) / len(numbers)
@@ -59,9 +59,9 @@ class Evidence:
 
     Args:
         experiment: its id.
-        scale: of all its runs.
-        places: every run that was asked for, and further seeds that are there.
-        published: the paper's numbers, in the units of the records (an accuracy is a share, not percent).
+        scale: the scale of all its runs.
+        places: every run that was asked for, and any further seeds.
+        published: the paper's numbers, in the units of the records (an accuracy is a fraction, not a percentage).
 
     Examples:
         >>> from batchensemble.lab.provenance import Provenance
@@ -79,26 +79,26 @@ class Evidence:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """What was run."""
+        """The runs that have a record."""
         return tuple(Result(place.labels, place.record) for place in self.places if place.record)
 
     @property
     def missing(self) -> tuple[Place, ...]:
-        """What was asked for and is not there."""
+        """The runs that were asked for but have no record."""
         return tuple(place for place in self.places if place.record is None)
 
     @property
     def asked(self) -> int:
-        """How many runs the grid has; further seeds are none of them."""
+        """The number of runs in the grid, without further seeds."""
         return sum(not place.further for place in self.places)
 
     @property
     def comparable(self) -> bool:
-        """Whether the paper's numbers may be drawn beside ours; tables print them at every scale, and the scale."""
+        """Whether figures may draw the paper's numbers beside ours; tables print them and the scale at every scale."""
         return self.scale == "paper"
 
     def where(self, **labels: str) -> "Evidence":
-        """The part that has these labels; published numbers stay unless they say otherwise."""
+        """Returns the part with these labels; published numbers stay unless their labels contradict them."""
         return replace(
             self,
             places=tuple(place for place in self.places if labels.items() <= place.labels.items()),
@@ -106,11 +106,11 @@ class Evidence:
         )
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """The values of a label in the order of the grid."""
+        """Returns the values of a label in the order of the grid."""
         return tuple(dict.fromkeys(place.labels[name] for place in self.places if name in place.labels))
 
     def differing(self, *apart_from: str) -> tuple[str, ...]:
-        """The labels in which runs differ, apart from those named."""
+        """Returns the labels in which runs differ, apart from those named."""
         names = dict.fromkeys(name for place in self.places for name in place.labels)
         return tuple(
             name
@@ -119,7 +119,7 @@ class Evidence:
         )
 
     def apart(self, *within: str) -> "dict[str, Evidence]":
-        """The parts that differ in no label but those of `within`, by the values of the other labels.
+        """Splits into parts that differ only in the labels of `within`, keyed by the values of the other labels.
 
         Examples:
             >>> places = (Place({"method": "Single", "data": data}, 0) for data in ("CIFAR-10", "CIFAR-100"))
@@ -133,7 +133,7 @@ class Evidence:
         }
 
     def kinds(self, rows: str) -> "dict[str, Evidence]":
-        """The runs of one kind each, by the label `rows` and whatever else they differ in."""
+        """Splits into runs of one kind each, keyed by the label `rows` and whatever else they differ in."""
         return {
             ", ".join(filter(None, (value, title))): part.where(**{rows: value})
             for title, part in self.apart(rows).items()
@@ -141,10 +141,10 @@ class Evidence:
         }
 
     def numbers(self, metric: str, **labels: str) -> tuple[float, ...]:
-        """A metric of every run with these labels; of a list (members, tasks) its mean.
+        """Returns a metric of every run with these labels; a list (members, tasks) counts as its mean.
 
         Raises:
-            ValueError: the labels fit runs of different kinds, whose numbers must not be mixed.
+            ValueError: the labels match runs of different kinds, whose numbers must not be mixed.
         """
         part = self.where(**labels)
         if differing := part.differing():
@@ -153,14 +153,14 @@ class Evidence:
         return tuple(number for number in found if number is not None)
 
     def summary(self, metric: str, **labels: str) -> Summary | None:
-        """A metric over the seeds of the runs with these labels; `None` where none was measured."""
+        """Summarises a metric over the seeds of the runs with these labels; `None` if nothing was measured."""
         return Summary.of(self.numbers(metric, **labels))
 
     def paper(self, metric: str, **labels: str) -> tuple[Published, ...]:
-        """The paper's numbers that stand beside the runs with these labels.
+        """Returns the paper's numbers that belong beside the runs with these labels.
 
-        They agree with every label that those runs share, so that no number for CIFAR-10 stands beside a run on other
-        data. There are several where the paper contradicts itself.
+        They agree with every label that those runs share, so that no number for CIFAR-10 appears beside a run on other
+        data. There are several if the paper contradicts itself.
         """
         places = self.where(**labels).places
         shared = set.intersection(*(set(place.labels.items()) for place in places)) if places else set()
@@ -169,20 +169,20 @@ class Evidence:
         return tuple(number for number in fitting if _agree(number.labels, known))
 
     def with_metric(self, metric: str, **labels: str) -> Iterator[tuple[Result, Any]]:
-        """Every result that has the metric, and the metric as it was recorded."""
+        """Yields every result that has the metric, with the metric as it was recorded."""
         for result in self.where(**labels).results:
             if result.record.metrics.get(metric) is not None:
                 yield result, result.record.metrics[metric]
 
     def with_array(self, *names: str, **labels: str) -> Iterator[Result]:
-        """Every result that has these arrays."""
+        """Yields every result that has these arrays."""
         for result in self.where(**labels).results:
             if set(names) <= set(result.record.arrays):
                 yield result
 
 
 def number_of(record: Record, metric: str) -> float | None:
-    """A metric as one number: of a list the mean of its numbers; `None` where there is none.
+    """Returns a metric as one number, a list as the mean of its numbers; `None` if there is none.
 
     Raises:
         CorruptRecord: it is neither a number nor a list of numbers.
@@ -196,12 +196,12 @@ def number_of(record: Record, metric: str) -> float | None:
 
 
 def _over_corruptions(record: Record, metric: str) -> list[float | None] | None:
-    """Where `corrupted_accuracy` and its kind were not recorded: the rows that they are the means of."""
+    """Returns the rows whose mean `corrupted_accuracy` and the like are, for records that lack the mean."""
     if not metric.startswith(CORRUPTED) or "shift" not in record.metrics:
         return None
     return [row.get(metric.removeprefix(CORRUPTED)) for row in record.metrics["shift"] if row["severity"]]
 
 
 def _agree(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
-    """Whether labels agree where both say something."""
+    """Returns whether two sets of labels agree on the names they share."""
     return all(theirs.get(name, value) == value for name, value in ours.items())

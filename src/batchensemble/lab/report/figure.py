@@ -1,4 +1,4 @@
-"""Figures as values: what to draw, and how it becomes the same SVG and PNG every time."""
+"""Figures as values, rendered to the same SVG and PNG every time."""
 
 import io
 from collections.abc import Callable
@@ -24,12 +24,12 @@ class Figure:
     """A figure with its caption.
 
     Args:
-        name: of its files.
+        name: name of its files.
         title: what it shows.
         caption: how to read it, and under which circumstances it was measured.
-        alt: what it shows, in words for those who cannot see it.
+        alt: description for those who cannot see it.
         draw: draws on an empty matplotlib figure.
-        size: in inches.
+        size: width and height in inches.
 
     Examples:
         >>> figure = Figure("line", "A line", "", "a line", lambda canvas: canvas.subplots().plot([1, 2]))
@@ -45,7 +45,7 @@ class Figure:
     size: tuple[float, float] = (WIDTH, 3.4)
 
     def render(self) -> Drawing:
-        """Draws it, without a screen and without a trace of the time: the same bytes every time."""
+        """Draws the figure without a display or a time stamp: the same bytes every time."""
         from matplotlib import style
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas

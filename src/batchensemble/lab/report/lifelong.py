@@ -1,4 +1,4 @@
-"""What lifelong learning needs of the report: costs relative to one method's."""
+"""Lifelong learning in the report: costs relative to those of one method."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from batchensemble.lab.report.views.view import View
 
 
 def relative_to(view: View, metrics: Sequence[str], *, rows: str = "method", to: str) -> View:
-    """A view of evidence in which every run has `relative_<metric>` too: the metric over the mean of one method's.
+    """Extends a view's evidence by `relative_<metric>` for every run: the metric over the mean of one method.
 
     Args:
-        view: what to show.
-        metrics: which are made relative.
+        view: the view to extend.
+        metrics: the metrics to make relative.
         rows: the label that names methods.
-        to: the method that is 1.
+        to: the method whose mean is 1.
 
     Examples:
         >>> from batchensemble.lab.report.views import comparison

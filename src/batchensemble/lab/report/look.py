@@ -1,4 +1,4 @@
-"""Asking a view what it shows, and naming the record when it cannot read one."""
+"""Evaluates views, and names the record if one cannot be read."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 Shown = TypeVar("Shown")
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What a view raises that finds a text, say, where it expects a list of numbers."""
+"""What a view may raise if it finds, say, a string where it expects a list of numbers."""
 
 
 def look(view: View, evidence: Evidence) -> Table | Figure | Check:
-    """What a view shows of the evidence; of a figure also what goes wrong when it is drawn.
+    """Applies a view to the evidence; a figure also reports what goes wrong when it is drawn.
 
     Raises:
         NotMeasured: there is nothing to show yet.
-        CorruptRecord: a record's metrics or arrays are not of the kind that the view reads.
+        CorruptRecord: a record's metrics or arrays do not have the types that the view expects.
     """
     shown = _careful(view, evidence)
     if not isinstance(shown, Figure):
@@ -37,7 +37,7 @@ def look(view: View, evidence: Evidence) -> Table | Figure | Check:
 
 
 def _careful(show: Callable[[Evidence], Shown], evidence: Evidence) -> Shown:
-    """What `show` gives, or an error that names the records that it cannot show on their own."""
+    """Calls `show`; if it fails, raises an error that names the records it cannot show on their own."""
     try:
         return show(evidence)
     except CorruptRecord:

@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: styles, tables and pictures are inside."""
+"""The report as one self-contained page: styles, tables and images are embedded."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ TITLE = "BatchEnsemble, measured"
 
 
 def html_page(chapters: Sequence[Chapter], drawings: Mapping[str, Drawing]) -> str:
-    """The whole report; `drawings` are the figures by the names of their files."""
+    """Returns the whole report; `drawings` are the figures by file name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -42,23 +42,23 @@ def html_page(chapters: Sequence[Chapter], drawings: Mapping[str, Drawing]) -> s
 
 
 def file_name(section: Section, shown: Table | Figure) -> str:
-    """What a table's or figure's files are called, without an ending."""
+    """Returns the name of a table's or figure's files, without extension."""
     return f"{section.evidence.experiment}-{section.scale}-{shown.name}"
 
 
 def data_uri(svg: bytes) -> str:
-    """An SVG as an address that holds it."""
+    """Encodes an SVG as a data URI."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 def column_groups(table: Table) -> list[tuple[str, int]]:
-    """Names and widths of the groups of columns, empty where no column is in one."""
+    """Returns names and widths of the groups of columns; empty if no column is in a group."""
     found = [(name, len(list(columns))) for name, columns in groupby(column.group for column in table.columns)]
     return found if any(name for name, _ in found) else []
 
 
 def is_wide(figure: Figure) -> bool:
-    """Whether a figure needs the page's full width."""
+    """Returns whether a figure needs the page's full width."""
     return figure.size[0] > 1.1 * WIDTH
 
 

@@ -1,4 +1,4 @@
-"""How a metric is called, in what unit it is shown, and which direction is better."""
+"""How a metric is named, in which unit it is shown, and which direction is better."""
 
 import math
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ class Quantity:
     Args:
         metric: its name in records.
         name: its name in tables and figures.
-        unit: of what is shown.
-        factor: from what is recorded to what is shown.
-        digits: behind the point; three significant ones if not given.
-        better: which direction is.
+        unit: unit of the displayed value.
+        factor: the displayed value over the recorded one.
+        digits: digits after the decimal point; three significant digits by default.
+        better: which direction is better.
 
     Examples:
         >>> quantity("accuracy").text(0.95314, 0.0012)
@@ -40,20 +40,20 @@ class Quantity:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def shown(self, value: float) -> float:
-        """A recorded value in the unit that is shown."""
+        """Converts a recorded value to the displayed unit."""
         return value * self.factor
 
     def text(self, value: float, spread: float | None = None) -> str:
-        """A recorded value, and its spread if there is one, as text."""
+        """Formats a recorded value, and its spread if there is one."""
         text = f"{self.shown(value):,.{self._digits(value)}f}"
         return text if spread is None else f"{text} ± {self.shown(spread):,.{self._digits(value)}f}"
 
     def summary(self, summary: Summary) -> str:
-        """A summary as text."""
+        """Formats a summary."""
         return self.text(summary.mean, summary.spread)
 
     def spread_text(self, summary: Summary) -> str:
-        """The spread alone, with the digits of the mean; empty for one number alone."""
+        """Formats only the spread, with the digits of the mean; empty for a single number."""
         return self.summary(summary).partition(" ± ")[2]
 
     def _digits(self, value: float) -> int:
@@ -64,7 +64,7 @@ class Quantity:
 
 
 def sentence(names: Iterable[str]) -> str:
-    """Names as a title.
+    """Joins names into a title.
 
     Examples:
         >>> sentence(["accuracy", "ECE"])
@@ -119,7 +119,7 @@ QUANTITIES = {known.metric: known for known in _KNOWN}
 
 
 def quantity(metric: "str | Quantity") -> Quantity:
-    """The quantity of a metric's name; one that is not known is shown as it is, to three digits.
+    """Returns the quantity of a metric; an unknown one is shown under its own name, to three digits.
 
     Examples:
         >>> quantity("relative_time").heading

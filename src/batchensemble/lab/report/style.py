@@ -1,19 +1,19 @@
-"""One quiet look for every figure: colours that everybody can tell apart, on white and on black."""
+"""One quiet style for all figures: colours that everybody can tell apart, on light and dark pages."""
 
 from collections.abc import Iterable
 from typing import Any
 
 INK, MUTED, RULE, GROUND = "#24292f", "#636c76", "#d1d9e0", "#ffffff"
 DARK = {INK: "#e6edf3", MUTED: "#9198a1", RULE: "#3d444d", GROUND: "#0d1117"}
-"""The colours that change where a page is dark; those of the data do not."""
+"""The colours that change on dark pages; those of the data do not."""
 
 GREY, BLUE, ORANGE, GREEN, PURPLE, RED, SKY, OLIVE = (
     "#7d8590", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#9a8700"
 )  # fmt: skip
-"""After Okabe and Ito: apart for every kind of colour vision."""
+"""After Okabe and Ito: distinguishable with every kind of colour vision."""
 BROWN, LILAC = "#a0622d", "#8f7ee7"  # two more, for figures with nine methods
 
-WIDTH = 6.4  # inches; letters of ten points stay legible at half of it
+WIDTH = 6.4  # inches; ten-point letters stay legible at half this width
 DPI = 160
 
 _NAMED = {
@@ -53,7 +53,7 @@ _FURTHER_MARKERS = ("h", "*", "d")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2, 1, 1, 1, 1, 1, 2)), (0, (12, 4)))
 
 RC: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine
+    "font.family": "DejaVu Sans",  # shipped with matplotlib: the same glyphs on every machine
     "font.size": 10.0,
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
@@ -85,12 +85,12 @@ RC: dict[str, Any] = {
     "figure.facecolor": "none",
     "figure.constrained_layout.use": True,
     "svg.fonttype": "path",
-    "svg.hashsalt": "batchensemble",  # ids inside an SVG are the same in every drawing
+    "svg.hashsalt": "batchensemble",  # makes the ids inside an SVG reproducible
 }
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for every method: the paper's methods have theirs in every figure, others what is left.
+    """Assigns a colour to every method: the paper's methods keep theirs in every figure, others get what is left.
 
     Examples:
         >>> found = colours(["Single", "BatchEnsemble", "BatchEnsemble, repeated batch", "EWC"])
@@ -99,7 +99,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     """
     names = list(dict.fromkeys(names))
     chosen: dict[str, str] = {}
-    for name in sorted(names, key=len):  # the plain name goes before its variants
+    for name in sorted(names, key=len):  # a plain name comes before its variants
         colour = _family(name)
         if colour and colour not in chosen.values():
             chosen[name] = colour
@@ -110,7 +110,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def markers(names: Iterable[str]) -> dict[str, str]:
-    """A marker for every method, which goes with its colour; methods that share a colour get further ones.
+    """Assigns a marker to every method, according to its colour; methods that share a colour get other markers.
 
     Examples:
         >>> markers(["Single", "BatchEnsemble"])["BatchEnsemble"] == markers(["BatchEnsemble"])["BatchEnsemble"]
@@ -130,7 +130,7 @@ def _family(name: str) -> str | None:
 
 
 def dark_aware(svg: str) -> str:
-    """An SVG whose ink turns light where the reader asked for dark pages."""
+    """Makes the ink of an SVG turn light for readers who prefer dark pages."""
     rules = "".join(
         f'[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
         for light, dark in DARK.items()

@@ -1,4 +1,4 @@
-"""Tables as values, as Markdown and as CSV: methods down, metrics across, the paper's number beside ours."""
+"""Tables as values, Markdown and CSV: methods down, metrics across, the paper's number beside ours."""
 
 import csv
 import io
@@ -12,12 +12,12 @@ from batchensemble.lab.report.quantity import Quantity
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: one quantity, in a group of columns (of one data set, say) or alone.
+    """A column of numbers: one quantity, in a group of columns (one data set, say) or on its own.
 
     Args:
         quantity: what is shown.
-        group: of columns.
-        source: of the published numbers beside ours.
+        group: heading of its group of columns; empty if it has none.
+        source: source of the published numbers beside ours.
     """
 
     quantity: Quantity
@@ -32,12 +32,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """Ours and the paper's; ours is `None` where it is missing.
+    """Our number and the paper's; ours is `None` if it is missing.
 
     Args:
-        ours: over the seeds.
-        paper: the published numbers, several where the paper has several.
-        why: what to print where ours is not there.
+        ours: summary over the seeds.
+        paper: the published numbers, several if the paper gives several.
+        why: what to print if ours is missing.
     """
 
     ours: Summary | None = None
@@ -45,11 +45,11 @@ class Cell:
     why: str = "missing"
 
     def ours_text(self, quantity: Quantity) -> str:
-        """Our number, or why there is none."""
+        """Formats our number, or says why there is none."""
         return self.why if self.ours is None else quantity.summary(self.ours)
 
     def paper_text(self, quantity: Quantity) -> str:
-        """The paper's number, empty where it gives none."""
+        """Formats the paper's number; empty if it gives none."""
         return " / ".join(quantity.text(number.value, number.spread) for number in self.paper)
 
 
@@ -67,9 +67,9 @@ class Table:
     """A table with its caption.
 
     Args:
-        name: of its files.
+        name: name of its files.
         title: what it shows.
-        caption: under which circumstances.
+        caption: under which circumstances it was measured.
         keys: headings of the rows' labels.
         columns: headings and quantities of the numbers.
         lines: the rows.
@@ -86,17 +86,17 @@ class Table:
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Every column's heading."""
+        """The headings of all columns."""
         return (*self.keys, *(column.heading for column in self.columns), *self.facts)
 
     def markdown(self) -> str:
-        """As Markdown, with its title above and its caption below."""
+        """Formats the table as Markdown, with its title above and its caption below."""
         rows = [self.headings, _rule(len(self.keys), len(self.headings)), *map(self._texts, self.lines)]
         body = "\n".join(f"| {' | '.join(_escaped(row))} |" for row in rows)
         return f"**{self.title}**\n\n{body}\n\n*{self.caption}*\n"
 
     def csv(self) -> str:
-        """As CSV: for every number its mean, spread, count and the paper's; the caption in the last column."""
+        """Formats the table as CSV: mean, spread, count and the paper's for every number; the caption comes last."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         numbers = [f"{one.heading}{part}" for one in self.columns for part in ("", " spread", " n", f" {one.source}")]
@@ -128,7 +128,7 @@ def _csv_numbers(cell: Cell, quantity: Quantity) -> tuple[str, str, str, str]:
 
 
 def _rule(left: int, total: int) -> tuple[str, ...]:
-    """Markdown's second line: labels to the left, numbers to the right."""
+    """Returns Markdown's second line, which aligns labels left and numbers right."""
     return (*("---" for _ in range(left)), *("---:" for _ in range(total - left)))
 
 

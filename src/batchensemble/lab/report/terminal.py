@@ -7,11 +7,11 @@ from rich.table import Table as RichTable
 
 from batchensemble.lab.report.table import Line, Table
 
-WIDEST = 1000  # columns of characters that no table needs
+WIDEST = 1000  # in characters; wider than any table needs
 
 
 def print_whole(console: Console, table: RichTable) -> None:
-    """A table with all its columns, however narrow the terminal, which wraps long lines; rich would leave some out."""
+    """Prints all columns of a table, however narrow the terminal; rich would drop some instead of wrapping lines."""
     least = Measurement.get(console, console.options.update_width(WIDEST), table).minimum
     if least > console.width:
         table.width = least
@@ -19,7 +19,7 @@ def print_whole(console: Console, table: RichTable) -> None:
 
 
 def drawn(table: Table) -> RichTable:
-    """A table for the terminal: ours, and the paper's number in brackets."""
+    """Lays out a table for the terminal: our number, and the paper's in brackets."""
     shown = RichTable(
         title=table.title,
         caption=table.caption,
@@ -39,7 +39,7 @@ def drawn(table: Table) -> RichTable:
 
 
 def _texts(line: Line, table: Table) -> list[str]:
-    """The cells of a line; the paper's number in brackets."""
+    """Formats the cells of a line, the paper's numbers in brackets."""
     both = [
         (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
         for cell, c in zip(line.cells, table.columns, strict=True)

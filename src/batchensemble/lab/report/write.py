@@ -1,4 +1,4 @@
-"""From records to files: tables, figures, and two pages that hold them all."""
+"""Writes records as files: tables, figures, and two pages that contain them all."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,11 +17,11 @@ def write_report(
     """Draws every experiment from records alone; the same records give the same bytes.
 
     Args:
-        records: all there are; those that no experiment asks for are left out.
+        records: all records; those that no experiment asks for are left out.
         experiments: what to draw, in this order.
-        out_dir: gets `report.html` (all in one file), `report.md`, `tables/*.md` and `.csv`, `figures/*.svg` and
+        out_dir: receives `report.html` (all in one file), `report.md`, `tables/*.md` and `.csv`, `figures/*.svg` and
             `.png`.
-        progress: shows a bar while figures are drawn.
+        progress: whether to show a bar while figures are drawn.
 
     Returns:
         The files that were written, the two pages first.
@@ -36,7 +36,7 @@ def write_report(
 
 
 def _drawn(found: list[Chapter], progress: bool) -> Iterator[tuple[str, Drawing]]:
-    """Every figure by the name of its files."""
+    """Renders every figure, and yields it with the name of its files."""
     from rich.progress import track
 
     todo = [

@@ -1,1 +1,1 @@
-"""One function per kind of work: `run(run, context) -> Record`."""
+"""Studies, the kinds of work: each is a function `run(run, context) -> Record`."""

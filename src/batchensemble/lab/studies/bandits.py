@@ -1,4 +1,4 @@
-"""Play a bandit problem many times at once, and count what the choices cost."""
+"""Plays many trials of a bandit problem at once, and measures what the choices cost."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.progress import Progress, Silent
 from batchensemble.seeds import seed_of
 
-POINTS = 40  # of a curve in a record
-TICK = 50  # steps between two movements of the bar
+POINTS = 40  # per curve in a record
+TICK = 50  # steps per movement of the progress bar
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Settings:
     Args:
         problem: name of the problem.
         method: the algorithm.
-        steps: contexts of a game, or as many as there are data.
-        trials: games, played side by side.
-        delta: of the wheel, and of nothing else.
+        steps: contexts in a game, or as many as the data has.
+        trials: number of games, played in parallel.
+        delta: the wheel's delta; `None` for every other problem.
     """
 
     problem: str = "wheel"
@@ -49,17 +49,17 @@ class Settings:
             raise ValueError(f"the wheel has a delta and nothing else has; got {self.delta} for {self.problem}")
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Returns the settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings that JSON describes."""
+        """Builds the settings from JSON."""
         return cls(**{**settings, "method": method_from(settings["method"])})
 
 
 def run(run: Run, context: Context) -> Record:
-    """Plays all trials with the method, and with random choices on the same data."""
+    """Plays all trials with the method, and again with random choices on the same data."""
     began = time.time()
     settings = Settings.of(run.settings)
     device = start_fabric(context.device).device
@@ -73,7 +73,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def draw_games(settings: Settings, seed: int, context: Context) -> list[Game]:
-    """The trials' data: trial i of a seed is the same game in every run, with however many others."""
+    """Draws the trials' data; trial i of a seed is the same game in every run, whatever the number of trials."""
     problem = load_problem(settings.problem, context.data, settings.delta or 0.95)
     return [problem.play(settings.steps, np.random.default_rng([seed, i])) for i in range(settings.trials)]
 
@@ -86,15 +86,15 @@ def play(
     progress: Progress | None = None,
     title: str = "",
 ) -> Tensor:
-    """The rewards that a method obtains, `(trials, steps)`; all games go forward together, step by step.
+    """Returns the rewards a method obtains, `(trials, steps)`; all games advance together, step by step.
 
     Args:
         method: the algorithm.
-        games: one per trial, equally long.
-        seed: of the algorithm's own chance, together with a game's number.
-        device: where it is computed.
-        progress: told about the steps.
-        title: of the bar.
+        games: one per trial, all of the same length.
+        seed: together with the trial's number, seeds the algorithm's own random choices.
+        device: where to compute.
+        progress: is told about the steps.
+        title: label of the progress bar.
 
     Examples:
         >>> from batchensemble.lab.data.bandits import load_problem
@@ -105,7 +105,7 @@ def play(
     contexts = torch.from_numpy(np.stack([game.contexts for game in games])).to(device)
     rewards = torch.from_numpy(np.stack([game.rewards for game in games])).to(device)
     steps, width, arms = contexts.shape[1], contexts.shape[2], rewards.shape[2]
-    streams = Streams([seed_of(seed, trial, 1) for trial in range(len(games))], device)  # the data have other seeds
+    streams = Streams([seed_of(seed, trial, 1) for trial in range(len(games))], device)  # not the seeds of the data
     algorithm = method.start(Setting(width, arms, steps, streams))
     obtained = torch.zeros(len(games), steps, device=device)
     progress = progress or Silent()
@@ -121,14 +121,14 @@ def play(
 
 
 def measure(games: Sequence[Game], obtained: Tensor, by_chance: Tensor) -> dict[str, Any]:
-    """Rewards, regrets and regrets relative to random choices, one of each trial; and how the last came about.
+    """Computes the reward, regret and relative regret (to random choices) of each trial, and curves of the latter.
 
-    A `curve` ends at the trial's relative regret: it is the regret so far, in percent of what chance ends with.
+    A `curve` is the regret so far, in percent of what random choices end with; it ends at the trial's relative regret.
 
     Args:
         games: the trials' data.
         obtained: the method's rewards, `(trials, steps)`.
-        by_chance: those of random choices.
+        by_chance: the rewards of random choices.
     """
     optimal = torch.from_numpy(np.stack([game.optimal for game in games]))
     regret = metrics.cumulative_regret(optimal, obtained)
@@ -147,7 +147,7 @@ def measure(games: Sequence[Game], obtained: Tensor, by_chance: Tensor) -> dict[
 
 
 def _short(values: Tensor, digits: int = 7) -> list[float]:
-    """So many digits, so that a record stays small."""
+    """Rounds to `digits` significant digits, to keep records small."""
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 

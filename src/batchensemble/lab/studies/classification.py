@@ -1,4 +1,4 @@
-"""Train a method on images and measure it: on test images, corrupted ones, unseen classes, and in pictures."""
+"""Trains a method on images and measures it: on test images, corrupted ones, unseen classes and chosen examples."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,20 +23,20 @@ from batchensemble.lab.studies.trainer import Trained, Trainer, trainer_of, weig
 from batchensemble.lab.training.devices import start_fabric
 
 Test = Literal["clean", "corruptions", "unseen", "pictures"]
-CURVE = 50  # epochs of a training's log that a record keeps at most
+CURVE = 50  # most epochs of a training's log that a record keeps
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained, and what is measured of it. Runs that differ in the second share their training.
+    """What to train and what to measure; runs that differ only in what they measure share the training.
 
     Args:
-        recipe: how it is trained.
-        test: on what it is measured.
-        samples: of dropout.
-        corruptions: which, for `corruptions`; none named means all.
-        rows: how many test images; by default all.
-        against: the recipe of a rival to compare with, for `pictures`.
+        recipe: how the classifier is trained.
+        test: what it is measured on.
+        samples: number of dropout samples.
+        corruptions: names of the corruptions, for `corruptions`; empty for all.
+        rows: number of test images; all by default.
+        against: recipe of a rival to compare with, for `pictures`.
     """
 
     recipe: Recipe = field(default_factory=Recipe)
@@ -47,13 +47,13 @@ class Settings:
     against: Recipe | None = None
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Returns the settings as plain JSON."""
         against = self.against and self.against.settings()
         return {**vars(self), "recipe": self.recipe.settings(), "against": against}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings that JSON describes."""
+        """Builds the settings from JSON."""
         against = settings["against"] and Recipe.of(settings["against"])
         own = {"recipe": Recipe.of(settings["recipe"]), "against": against}
         return cls(**{**settings, **own, "corruptions": tuple(settings["corruptions"])})
@@ -71,18 +71,18 @@ class Bench:
 
     @property
     def seed(self) -> int:
-        """Of everything."""
+        """The run's seed."""
         return self.run.seed
 
     def classifier(self, recipe: Recipe) -> tuple[Classifier, list[Trained]]:
-        """A recipe's classifier, trained now or before, and its parts."""
+        """Returns a recipe's classifier, trained now or earlier, and its parts."""
         parts = self.trainer.parts(recipe, self.seed)
         models = [part.model for part in parts]
         view, fabric = self.trainer.view, self.trainer.fabric
         return Classifier(recipe.method, models, view, fabric, self.settings.samples, self.seed), parts
 
     def rival(self, recipe: Recipe) -> Prediction:
-        """What another recipe says of the test set, as it was recorded where its weights are gone."""
+        """Returns another recipe's predictions on the test set, from its records if its weights are gone."""
         recorded = _recorded(self.run, recipe, self.context)
         if recorded and self.settings.rows is None:
             return prediction_of(recorded)[0]
@@ -94,7 +94,7 @@ Outcome = tuple[dict[str, Any], dict[str, Any]]
 
 
 def run(run: Run, context: Context) -> Record:
-    """Trains what the run's settings say, unless it is trained, and measures it."""
+    """Trains the run's recipe, unless it is trained already, and measures it."""
     began = time.time()
     settings = Settings.of(run.settings)
     if settings == Settings(settings.recipe) and (networks := _recorded(run, settings.recipe, context)):
@@ -109,7 +109,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def _recorded(run: Run, recipe: Recipe, context: Context) -> list[Record]:
-    """The records of a recipe's networks, if weights are gone and every record has kept predictions."""
+    """Returns the records of a recipe's networks if weights are gone and every record has its predictions."""
     parts = recipe.method.parts(run.seed)
     if all(weights_folder(context, recipe, part).exists() for part in parts):
         return []
@@ -130,7 +130,7 @@ def _bench(run: Run, settings: Settings, context: Context) -> Bench:
 
 
 def _cost(settings: Settings, parts: list[Trained]) -> dict[str, Any]:
-    """What it took: of all parts together, and in the last epoch of training."""
+    """Returns the cost of all parts together, and their mean loss in the last epoch."""
     last = [part.log[-1] for part in parts]
     return {
         "parameters": sum(part.parameters for part in parts),
@@ -143,16 +143,16 @@ def _cost(settings: Settings, parts: list[Trained]) -> dict[str, Any]:
 
 
 def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:
-    """The test set: quality, calibration, diversity; and how far the training images were learnt."""
+    """Measures quality, calibration and diversity on the test set, and accuracy on training images."""
     prediction, labels = classifier.predict(bench.test), bench.test.labels
-    # as many training images as test images say what the training accuracy is
+    # As many training images as there are test images are enough for the training accuracy.
     train = bench.trainer.train.take(torch.arange(min(len(bench.test), len(bench.trainer.train))))
     known = scores(replace(classifier, samples=1).predict(train), train.labels.cpu())
     return {**quality(prediction, labels), "train_accuracy": known["accuracy"]}, arrays_of(prediction, labels)
 
 
 def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:
-    """Every corruption at every severity, and the clean images as severity zero."""
+    """Measures every corruption at every severity, and the clean images as severity zero."""
     names = bench.settings.corruptions
     rows = []
     for name, severity, images in corrupted_sets(bench.test, names, bench.context):
@@ -164,7 +164,7 @@ def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:
 
 
 def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
-    """Entropy on the test set and on pictures of classes that were never shown."""
+    """Compares the entropy on the test set with that on images of classes never seen in training."""
     unseen = UNSEEN[bench.settings.recipe.data](bench.context.data)
     known, unknown = classifier.predict(bench.test), classifier.predict(unseen)
     arrays = {"entropy_known": known.entropy.numpy(), "entropy_unknown": unknown.entropy.numpy()}
@@ -172,7 +172,7 @@ def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
 
 
 def measure_pictures(bench: Bench, classifier: Classifier) -> Outcome:
-    """Single test pictures with what every member says of them, beside one network alone."""
+    """Keeps a few test images with every member's logits for them, beside those of one network."""
     ours, alone = classifier.predict(bench.test), bench.rival(bench.settings.against or Recipe())
     rows = choose_pictures(ours, alone, bench.test.labels, bench.seed)
     arrays = {
@@ -198,7 +198,7 @@ def _mean(rows: list[dict[str, Any]], name: str) -> float:
 
 
 def _thinned(log: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Some epochs of a training's log, evenly spaced, the last among them."""
+    """Returns evenly spaced epochs of a training's log, including the last."""
     every = -(-len(log) // CURVE)
     names = ("epoch", "cross_entropy", "accuracy")
     return [{name: round(line[name], 5) for name in names} for line in log[::-1][::every]][::-1]

@@ -1,4 +1,4 @@
-"""A trained method as what a user sees of it: pictures in, a prediction out."""
+"""A trained method as its user sees it: images in, a prediction out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """The trained parts of a method, asked together.
+    """The trained parts of a method, used as one classifier.
 
     Args:
-        method: how they are asked.
+        method: computes the logits of all parts.
         models: the parts, in evaluation mode.
-        view: how they see pictures.
+        view: turns images into the networks' inputs.
         fabric: their device and precision.
-        samples: of dropout, where there is any.
-        seed: of those samples.
-        batch: pictures at a time.
+        samples: number of dropout samples, if there is dropout.
+        seed: seeds those samples.
+        batch: images per forward pass.
     """
 
     method: Method
@@ -39,7 +39,7 @@ class Classifier:
     batch: int = 500
 
     def predict(self, data: ImageSet) -> Prediction:
-        """Every member's logits `(members, N, classes)` for every picture, on the CPU."""
+        """Returns every member's logits `(members, N, classes)` for every image, on the CPU."""
         device = self.fabric.device
         with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(self.seed)

@@ -1,4 +1,4 @@
-"""The corrupted versions of a test set: the published files where they are, else made here and kept."""
+"""The corrupted versions of a test set: the published files if they are there, else made here and kept."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,11 +8,11 @@ from batchensemble.lab.data.corruptions import CORRUPTIONS, SEVERITIES, load_cif
 from batchensemble.lab.studies.study import Context
 
 PUBLISHED = {"cifar10-test": "CIFAR-10-C", "cifar100-test": "CIFAR-100-C"}
-MANY = 1000  # images from which on all cores help and a bar is welcome
+MANY = 1000  # images from which it pays to use all cores and show a progress bar
 
 
 def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> Iterator[tuple[str, int, ImageSet]]:
-    """The test set itself as `("none", 0, test)`, then every corruption at severities 1 to 5."""
+    """Yields the test set itself as `("none", 0, test)`, then every corruption at severities 1 to 5."""
     wanted = tuple(names) or tuple(CORRUPTIONS)
     folder = _published(test, wanted, context.data) or _made(test, wanted, context)
     yield "none", 0, test
@@ -22,10 +22,10 @@ def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> It
 
 
 def prepare_corrupted(test: ImageSet, root: Path | None) -> Path:
-    """The folder of all corrupted versions of a test set among the data, made here unless they are there.
+    """Returns the data folder with all corrupted versions of a test set, making them if they are missing.
 
     Raises:
-        ValueError: there is no corrupted version of that set.
+        ValueError: there are no corrupted versions of that set.
     """
     if test.name not in PUBLISHED:
         raise ValueError(f"corrupted versions are made of {', '.join(PUBLISHED)}; got {test.name}")
@@ -34,13 +34,13 @@ def prepare_corrupted(test: ImageSet, root: Path | None) -> Path:
 
 
 def _published(test: ImageSet, names: Iterable[str], root: Path | None) -> Path | None:
-    """The folder among the data that has these corruptions of the whole test set: the authors' files, or ours."""
+    """Returns the data folder with these corruptions of the whole test set, the authors' files or ours, if any."""
     folder = data_root(root) / PUBLISHED.get(test.name, "not published")
     return folder if len(test) == 10_000 and _holds(folder, names) else None
 
 
 def _holds(folder: Path, names: Iterable[str]) -> bool:
-    """Labels are written first, so that they alone say nothing."""
+    """Returns whether all files are there; labels are written first, so they alone prove nothing."""
     return all((folder / f"{name}.npy").exists() for name in ("labels", *names))
 
 

@@ -1,4 +1,4 @@
-"""What an ensemble costs at test time: milliseconds, parameters and memory, against its number of members."""
+"""What an ensemble costs at test time: time, parameters and memory, against the number of members."""
 
 import time
 from collections.abc import Callable
@@ -29,16 +29,16 @@ KINDS: dict[str, Callable[[int], Method]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """What to measure.
 
     Args:
         members: ensemble sizes.
-        batch: images that are classified together.
-        repeats: of every measurement; the median counts.
-        depth: of the ResNet.
-        width: of the ResNet.
-        classes: of its head.
-        precision: of the multiplications.
+        batch: images classified at once.
+        repeats: repetitions of every measurement; the median counts.
+        depth: depth of the ResNet.
+        width: width of the ResNet.
+        classes: outputs of its head.
+        precision: precision of the multiplications.
     """
 
     members: tuple[int, ...] = (1, 2, 4, 8, 16)
@@ -52,10 +52,10 @@ class Settings:
 
 @dataclass(eq=False)
 class Classify:
-    """What is timed: an untrained ensemble classifies a batch of noise; neither changes what it takes.
+    """The work to time: an untrained ensemble classifies a batch of noise, at the same cost as a trained one on images.
 
     Attributes:
-        parameters: of all its networks, once it is made.
+        parameters: number of parameters of all its networks, once they are built.
     """
 
     method: Method
@@ -64,7 +64,7 @@ class Classify:
     parameters: float = 0.0
 
     def __call__(self, compiled: bool) -> Work:
-        """Makes the networks and the images; the work is to classify them."""
+        """Builds the networks and the images, and returns the work of classifying them."""
         settings, device = self.settings, self.fabric.device
         network = partial(resnet, settings.depth, settings.width, settings.classes)
         parts = self.method.parts(0)
@@ -110,7 +110,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def compare(method: Method, settings: Settings, fabric: "Fabric") -> list[dict[str, float]]:
-    """Seconds to classify a batch, parameters, and on a GPU the most memory: of an ensemble, and of one network.
+    """Returns seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
 
     Raises:
         ValueError: one of them does not fit in memory.

@@ -1,4 +1,4 @@
-"""The image sets of the studies by name, and how a network sees them."""
+"""The studies' image sets by name, and how they become a network's inputs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ DATA: dict[str, Callable[[Path | None], Sets]] = {
     "procedural100": lambda _: procedural(100, train=100, test=60),
     "digits": lambda _: load_digits(),
 }
-"""Training and test images by name; those that are files lie in a folder or are downloaded."""
+"""Training and test images by name; those kept in files are read from a folder or downloaded."""
 
 UNSEEN: dict[str, Callable[[Path | None], ImageSet]] = {
     "cifar10": lambda root: load_cifar100(root)[1],
     "procedural10": lambda _: procedural(10, train=1, test=60, unseen=True)[1],
 }
-"""Pictures of classes that a training on the named set has not seen."""
+"""Images of classes that are not in the named training set."""
 
 
 def load_images(name: str, root: Path | None) -> Sets:
-    """Training and test images.
+    """Loads training and test images by name.
 
     Raises:
         ValueError: there is no data set of that name.
@@ -52,12 +52,12 @@ def load_images(name: str, root: Path | None) -> Sets:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """How a network sees pictures: in float, centred and scaled by the training set's channels.
+    """Turns images into a network's inputs: floats, normalised by the training set's channel statistics.
 
     Args:
-        mean: of every channel.
-        std: of every channel.
-        pad: how far training pictures move in each direction; zero leaves them, and their sides, as they are.
+        mean: mean of every channel.
+        std: standard deviation of every channel.
+        pad: largest shift of a training image in each direction; zero turns off both shifts and flips.
     """
 
     mean: Tensor
@@ -66,15 +66,15 @@ class View:
 
     @classmethod
     def of(cls, train: ImageSet, pad: int) -> "View":
-        """The view that a training set defines."""
+        """Returns the view with the statistics of a training set."""
         return cls(*train.channel_statistics(), pad)
 
     def draw(self, count: int, seed: int) -> Tensor:
-        """Crops `(count, 3)` for as many pictures, on the CPU: the same on every device."""
+        """Draws crops `(count, 3)` for `count` images on the CPU, so that every device gets the same."""
         return draw_crops(count, torch.Generator().manual_seed(seed), self.pad)
 
     def __call__(self, images: Tensor, crops: Tensor | None = None) -> Tensor:
-        """Pictures `(N, C, H, W)` as the network gets them, moved and mirrored where crops are given."""
+        """Returns images `(N, C, H, W)` as network inputs, shifted and flipped if crops are given."""
         moved = crop_flip(images, crops, self.pad) if crops is not None and self.pad else images
         seen = normalise(moved, self.mean.to(images.device), self.std.to(images.device))
         return seen.contiguous(memory_format=torch.channels_last) if seen.is_cuda else seen
@@ -82,15 +82,15 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class ImageBatches:
-    """Batches of pictures that lie on the device, drawn and augmented there as a function of seed and epoch.
+    """Batches of images kept on the device, gathered and augmented there as a function of seed and epoch.
 
     Args:
         data: the training set, on the device.
-        view: how the network sees it.
-        streams: orders and crops that follow each other in a batch.
-        size: rows of one stream in the batch of all processes; a rest smaller than that is left out.
-        rank: of this process.
-        world: how many processes share a batch.
+        view: turns images into the network's inputs.
+        streams: the seeds of order and crops of each stream; a batch holds the rows of one after those of another.
+        size: rows of one stream in the batch of all processes; a smaller remainder is dropped.
+        rank: index of this process.
+        world: number of processes that share a batch.
         own_members: see `rank_rows`.
     """
 
@@ -110,7 +110,7 @@ class ImageBatches:
         return len(self.data) // self.size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of an epoch."""
+        """Yields the batches of an epoch."""
         total = self.size * len(self.streams)
         mine = torch.arange(total)[rank_rows(total, self.rank, self.world, own_members=self.own_members)]
         device = self.data.images.device
@@ -121,7 +121,7 @@ class ImageBatches:
             yield Batch(images, self.data.labels[rows], place, total if self.world > 1 else 0)
 
     def _drawn(self, number: int) -> tuple[Tensor, Tensor]:
-        """For every step the rows `(steps, total)` and crops `(steps, total, 3)` of all processes."""
+        """Draws the rows `(steps, total)` and crops `(steps, total, 3)` of all processes for every step."""
         steps, count = len(self), len(self.data)
         orders, crops = [], []
         for stream in self.streams:

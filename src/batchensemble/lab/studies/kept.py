@@ -1,4 +1,4 @@
-"""Predictions that a record keeps of the test set, and what can be made of them once the weights are gone."""
+"""Test-set predictions kept in records, and what can be computed from them once the weights are gone."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,30 +13,30 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.scores import quality
 
-MOST = 2_000_000  # logits that a record keeps at most: 4 MB
+MOST = 2_000_000  # most logits that a record keeps: 4 MB
 
 
 def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """What a record keeps: logits and labels, where they are small enough."""
+    """Returns the arrays for a record: logits and labels, or nothing if they are too large."""
     if prediction.outputs.numel() > MOST:
         return {}
     return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
 
 
 def record_with_predictions(store: Store | None, run: Run) -> Record | None:
-    """The record of a run, if it is there and has kept them."""
+    """Returns the record of a run if it exists and has predictions."""
     record = store.get(run) if store is not None and store.has(run) else None
     return record if record is not None and "logits" in record.arrays else None
 
 
 def prediction_of(records: Sequence[Record]) -> tuple[Prediction, Tensor]:
-    """The predictions of all records as those of one ensemble, and the labels."""
+    """Joins the predictions of all records into those of one ensemble, and returns them with the labels."""
     outputs = [torch.from_numpy(record.arrays["logits"]).float() for record in records]
     return Prediction(torch.cat(outputs)), torch.from_numpy(records[0].arrays["labels"])
 
 
 def joined(run: Run, networks: Sequence[Record]) -> Record:
-    """The record of a naive ensemble from those of its networks; how it does on training images is not in them."""
+    """Builds a naive ensemble's record from those of its networks; they do not give its training accuracy."""
     prediction, labels = prediction_of(networks)
     parts = [network.metrics for network in networks]
     metrics = {
@@ -51,5 +51,5 @@ def joined(run: Run, networks: Sequence[Record]) -> Record:
         "log": [line for part in parts for line in part.get("log", ())],
     }
     where = "; ".join(dict.fromkeys(network.provenance.hardware for network in networks))
-    made = replace(Provenance.now(where), versions=networks[0].provenance.versions)  # with which it was computed
+    made = replace(Provenance.now(where), versions=networks[0].provenance.versions)  # those that computed it
     return Record(run, metrics, made, arrays_of(prediction, labels))

@@ -1,4 +1,4 @@
-"""Learn a stream of tasks with one method, and measure what is known, what is forgotten, and what it costs."""
+"""Learns a stream of tasks with one method, and measures accuracy, forgetting and cost."""
 
 import gc
 import json
@@ -39,13 +39,13 @@ NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
     "resnet18": lambda generator, filters: resnet18_trunk(generator, filters or 20),
     "resnet50": lambda generator, filters: resnet50_trunk(generator, filters or 64),
 }
-"""Plain networks by name; filters zero means their usual number."""
-AT_ONCE = 500  # test pictures
-MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # numbers of tasks at which costs are read
+"""Plain networks by name; zero filters stands for the network's usual number."""
+AT_ONCE = 500  # test images per forward pass
+MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # numbers of tasks at which costs are recorded
 
 
 def method(name: str, **fields: Any) -> Method:
-    """A method by name, with other settings than its usual ones.
+    """Returns a method by name, with some of its settings changed.
 
     Examples:
         >>> method("ewc", strength=10.0)
@@ -56,24 +56,24 @@ def method(name: str, **fields: Any) -> Method:
 
 @dataclass(frozen=True)
 class Settings:
-    """A stream of tasks, and how it is learnt. The defaults are the paper's Split-CIFAR100, as far as it says.
+    """A stream of tasks and how to learn it; the defaults are the paper's Split-CIFAR100, as far as it is stated.
 
     Args:
-        method: how tasks are learnt.
-        data: name of the pictures.
-        classes: of a task.
-        tasks: how many.
-        share: of the training pictures that is used.
+        method: the method that learns the tasks.
+        data: name of the data set.
+        classes: classes per task.
+        tasks: number of tasks.
+        share: fraction of the training images to use.
         network: `lenet`, `resnet18` (with fewer filters) or `resnet50`.
-        filters: of the first layer; zero for the network's usual number.
-        epochs: of a training.
-        batch: rows of a step.
+        filters: filters of the first layer; zero for the network's usual number.
+        epochs: epochs per training.
+        batch: rows per step.
         lr: learning rate.
-        weight_decay: as an optimiser means it.
-        pad: how far training pictures move.
+        weight_decay: the optimiser's weight decay.
+        pad: largest shift of a training image.
         precision: `fp32` or `bf16`.
-        ask: after every task about `all` tasks so far, or about the `new` one only.
-        workers: processes that read pictures in folders.
+        ask: after every task, test `all` tasks so far or only the `new` one.
+        workers: processes that read images from folders.
     """
 
     method: Method = field(default_factory=Finetune)
@@ -97,17 +97,17 @@ class Settings:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}; got {self.network!r}")
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Returns the settings as plain JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**values, "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings that JSON describes."""
+        """Builds the settings from JSON."""
         return cls(**{**settings, "method": method_from(settings["method"])})
 
     def training(self, stream: Stream, seed: int, device: torch.device) -> Training:
-        """How the library's loop trains a task."""
+        """Returns the settings with which the library's loop trains a task."""
         half = torch.bfloat16 if self.precision == "bf16" and device.type == "cuda" else None
         return Training(
             self.epochs,
@@ -123,16 +123,16 @@ class Settings:
 
 @dataclass(eq=False)
 class Course:
-    """A student and what is known about it.
+    """A student, its tasks and its results so far.
 
     Args:
-        settings: of the course.
-        seed: of everything in it.
+        settings: the study's settings.
+        seed: seeds everything in the course.
         stream: the tasks.
-        student: who learns them.
-        device: where.
-        folder: keeps trainings and the diary.
-        tests: of the tasks so far.
+        student: learns them.
+        device: where to compute.
+        folder: where trainings and the diary are kept.
+        tests: test sets of the tasks so far.
         diary: a line of numbers per task.
         matrix: accuracy on every task so far, after every task.
     """
@@ -148,7 +148,7 @@ class Course:
     matrix: list[list[float]] = field(default_factory=list)
 
     def attend(self, number: int) -> None:
-        """Learn a task, and be examined."""
+        """Has the student learn a task, and tests it."""
         train, test = self.stream.task(number)
         training = self.settings.training(self.stream, self.seed, self.device)
         lesson = Lesson(number, train, training, self.folder / "trainings")
@@ -170,7 +170,7 @@ class Course:
         self.matrix.append([self._accuracy(task) for task in self._asked(number)])
 
     def _note(self, number: int, line: dict[str, float]) -> None:
-        """Writes a line into the diary, unless a process that was killed later did before."""
+        """Writes a line to the diary, unless an earlier process, killed since, already did."""
         path = self.folder / "diary.jsonl"
         lines = read_lines(path)
         if number >= len(lines):
@@ -192,12 +192,12 @@ class Course:
 
 
 def run(run: Run, context: Context) -> Record:
-    """Learns all tasks of the run's stream, or goes on where a former process was killed."""
+    """Learns all tasks of the run's stream, resuming where an earlier process was killed."""
     began = time.time()
     settings = Settings.of(run.settings)
     device = start_fabric(context.device, 1).device
     if device.type == "cuda":
-        gc.collect()  # what ran before may hold memory in a circle of references
+        gc.collect()  # earlier work may hold memory in reference cycles
         torch.cuda.reset_peak_memory_stats(device)
     folder = context.work / "lifelong" / run.key
     stream = open_stream(
@@ -230,7 +230,7 @@ def _network(settings: Settings, device: torch.device) -> Network:
 
 
 def report(course: Course) -> dict[str, Any]:
-    """All numbers of a course."""
+    """Returns all metrics of a course."""
     column = {name: [line[name] for line in course.diary] for name in course.diary[0]}
     kept = [p + r for p, r in zip(column["parameters"], column["remembered"], strict=True)]
     learnt = [row[-1] for row in course.matrix]
@@ -253,7 +253,7 @@ def report(course: Course) -> dict[str, Any]:
 
 
 def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, list[float]]:
-    """What a task costs against the number of tasks: means since the mark before, and what is kept at it."""
+    """Returns costs against the number of tasks: means per task since the previous mark, and numbers kept at each."""
     marks = [mark for mark in MARKS if mark < len(kept)] + [len(kept)]
     spans = [slice(low, high) for low, high in zip([0, *marks[:-1]], marks, strict=True)]
 
@@ -270,7 +270,7 @@ def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, l
 
 
 def _remembered(course: Course) -> dict[str, Any]:
-    """What a matrix of accuracies says; entries of tasks that were not learnt yet are not there."""
+    """Returns the matrix of accuracies, NaN for tasks not learned yet, and the metrics that follow from it."""
     tasks = len(course.matrix)
     matrix = torch.full((tasks, tasks), torch.nan, dtype=torch.float64)
     for row, accuracies in zip(matrix, course.matrix, strict=True):

@@ -1,4 +1,4 @@
-"""Memory that is given back and asked for again costs time."""
+"""Freed memory is kept rather than returned to the system, since asking for it again costs time."""
 
 import ctypes
 
@@ -7,18 +7,18 @@ _MOST, _ALLOWED = 2**30, 2**25  # bytes; older releases of glibc refuse blocks o
 
 
 def keep_freed_memory() -> bool:
-    """Asks the C library to keep freed blocks up to a gibibyte, instead of handing them back to the system.
+    """Asks the C library to keep freed blocks up to a gibibyte instead of returning them to the system.
 
-    glibc returns a freed tensor of some megabytes at once, and the next one pays a page fault for every four kilobytes.
-    Many small steps on such tensors take half the time when it does not (measured on two cores); and of works that are
-    timed side by side, the first pays for all. Where the C library is another one, nothing happens.
+    glibc returns a freed tensor of a few megabytes at once, and the next one pays a page fault for every four
+    kilobytes. Many small steps on such tensors take half the time if it does not (measured on two cores); and of works
+    timed side by side, the first pays for all. With another C library, nothing happens.
 
     Returns:
-        Whether it was understood.
+        Whether the C library accepted.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    # The blocks first: glibc stops adapting both to what is freed as soon as it is told one.
+    # The size of blocks first: once either is set, glibc stops adapting both to what is freed.
     return any(mallopt(_MMAP, size) for size in (_MOST, _ALLOWED)) and bool(mallopt(_TRIM, _MOST))

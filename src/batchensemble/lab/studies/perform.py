@@ -1,4 +1,4 @@
-"""Runs to records: what is there is not run again, by this process or by another."""
+"""Turns runs into records; what is in the store is not run again, by this process or by another."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 
 
 def perform(study: Study, run: Run, store: Store, context: Context, *, wait: bool = False) -> Record:
-    """The record of a run, from the store or from doing it; with several devices all their processes call this.
+    """Returns a run's record, from the store or by performing it; with several devices, all processes call this.
 
     Raises:
-        Busy: another process is at this run, and `wait` is false.
+        Busy: another process is working on this run, and `wait` is false.
     """
     context = replace(context, wait=wait, store=store)
     if not is_one_of_several(context.devices):

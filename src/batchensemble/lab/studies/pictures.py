@@ -1,4 +1,4 @@
-"""Which test pictures are worth looking at."""
+"""Selects the test images to show in figures."""
 
 import torch
 from torch import Tensor
@@ -12,9 +12,9 @@ TELLING = 8
 def choose_pictures(
     ours: Prediction, alone: Prediction, labels: Tensor, seed: int, drawn: int = DRAWN, telling: int = TELLING
 ) -> Tensor:
-    """Rows of pictures: `drawn` by seed alone, then up to `telling` where one network is sure and wrong.
+    """Returns rows of images: `drawn` at random by seed, then up to `telling` that only the ensemble gets right.
 
-    Of the latter the ensemble is right about every one; those of which the network is surest come first.
+    The latter are those that one network gets wrong, in descending order of its confidence.
 
     Examples:
         >>> ours = Prediction(torch.tensor([[[9.0, 0.0], [0.0, 9.0], [0.0, 9.0]]]))

@@ -1,4 +1,4 @@
-"""How a classifier is trained: everything that its weights depend on, as a value."""
+"""How a classifier is trained: everything its weights depend on, as a value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,24 +11,24 @@ from batchensemble.lab.training.schedules import SCHEDULES
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a classifier is trained. The defaults are the paper's single ResNet-32x4 on CIFAR-10.
+    """How a classifier is trained; the defaults are the paper's single ResNet-32x4 on CIFAR-10.
 
     Args:
-        method: which ensemble.
+        method: the kind of ensemble.
         data: name of the image set.
-        share: of the training images that is used, the same of every class.
-        depth: of the ResNet.
-        width: of the ResNet, times 16 filters.
+        share: fraction of the training images to use, the same for every class.
+        depth: depth of the ResNet.
+        width: width of the ResNet, in multiples of 16 filters.
         epochs: passes over the training images.
-        batch: rows of a step.
+        batch: rows per step.
         lr: learning rate.
         schedule: `paper`, `released` or `cosine`.
-        weight_decay: as optimisers mean it: twice the `c` of a penalty `c * sum(w^2)`.
-        pad: how far pictures are moved in training; zero leaves them, unmirrored, where they are.
+        weight_decay: the optimiser's weight decay: twice the `c` of a penalty `c * sum(w^2)`.
+        pad: largest shift of a training image; zero turns off both shifts and flips.
         precision: `fp32`, `bf16`, or `fp64` to check arithmetic.
-        own_members: with several devices, train on each its own members (with its own batch norm), instead of
-            every device some rows of all (with a batch norm over all).
-        start: the recipe of a single network, trained first, whose backbone this one begins with: fine-tuning.
+        own_members: with several devices, give each its own members (and its own batch norm statistics), instead of
+            some rows of all members (and batch norm over all devices).
+        start: for fine-tuning: recipe of a single network, trained first, whose backbone this one starts from.
     """
 
     method: Method = field(default_factory=Single)
@@ -51,13 +51,13 @@ class Recipe:
             raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {self.schedule!r}")
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON; a training from scratch, which most are, says nothing of its start."""
+        """Returns the recipe as plain JSON; `start` is left out when training from scratch, as most do."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "start"}
         start = {"start": self.start.settings()} if self.start else {}
         return {**values, "method": settings_of(self.method), **start}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The recipe that settings describe."""
+        """Builds the recipe from JSON."""
         start = cls.of(settings["start"]) if "start" in settings else None
         return cls(**{**settings, "method": method_from(settings["method"]), "start": start})

@@ -1,4 +1,4 @@
-"""Numbers from predictions: everything after `Prediction` needs neither network nor device."""
+"""Metrics computed from predictions; everything after `Prediction` needs neither network nor device."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from batchensemble import Prediction, metrics
 
 
 def scores(prediction: Prediction, labels: Tensor) -> dict[str, float]:
-    """How good and how well calibrated one answer is."""
+    """Returns quality and calibration of the combined prediction."""
     probs, log_probs = prediction.probs, prediction.combined
     return {
         "accuracy": metrics.accuracy(probs, labels),
@@ -21,13 +21,13 @@ def scores(prediction: Prediction, labels: Tensor) -> dict[str, float]:
 
 
 def scaled(prediction: Prediction, labels: Tensor, seed: int = 0) -> dict[str, float]:
-    """The NLL after one temperature, fitted on one half of the rows and measured on the other."""
+    """Returns the NLL after temperature scaling, fitted on one half of the rows and measured on the other."""
     generator = torch.Generator().manual_seed(seed)
     return {"scaled_nll": metrics.temperature_scaled_nll(prediction.combined, labels, generator)}
 
 
 def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """How strong members are alone and how much they differ, over all pairs and against the first."""
+    """Returns the members' own accuracy and how much they differ, over all pairs and from the first member."""
     probs = prediction.member_probs
     base, base_kl = metrics.base_disagreement(probs), metrics.base_kl(probs)
     return {
@@ -45,12 +45,12 @@ def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
 
 
 def quality(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """All of these."""
+    """Returns all of the above."""
     return {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
 
 
 def detection(known: Prediction, unknown: Prediction) -> dict[str, float]:
-    """How well entropy tells classes that were never seen from those that were."""
+    """Returns how well entropy separates unseen classes from known ones."""
     inside, outside = known.entropy, unknown.entropy
     return {
         "auroc": metrics.auroc(inside, outside),

@@ -1,4 +1,4 @@
-"""What a study is, and what it may use."""
+"""What a study is, and the context it works in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from batchensemble.lab.training.progress import Progress, Silent
 
 @dataclass(frozen=True)
 class Context:
-    """Where a study works: nothing here changes a result.
+    """Where a study works; nothing here changes a result, except that `shared` leaves out times.
 
     Args:
-        data: the folder that holds the data sets, or `None` for the cache that downloads go to.
-        work: the folder for checkpoints and logs; trained weights are found again there.
+        data: folder of the data sets, or `None` for the cache that downloads go to.
+        work: folder for checkpoints and logs; trained weights are found again there.
         device: `auto`, `cpu` or `cuda`.
-        devices: how many of them train together.
-        progress: shows how far the work is.
-        wait: for weights that another process is training, instead of raising `Busy`.
-        store: where records are, for what can be made of them.
-        shared: other work shares the machine, so that records get no times.
+        devices: number of devices that train together.
+        progress: displays how far the work is.
+        wait: wait for weights that another process is training, instead of raising `Busy`.
+        store: existing records, for what can be computed from them.
+        shared: other work shares the machine, so records get no times.
     """
 
     data: Path | None = None
@@ -36,7 +36,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Study:
-    """One kind of work: its name, by which runs ask for it, and the function that does it."""
+    """A kind of work: the name by which runs ask for it, and the function that does it."""
 
     name: str
     run: Callable[[Run, Context], Record]

@@ -1,4 +1,4 @@
-"""Streams of tasks by name: the classes of a data set dealt over tasks, round after round if there are many."""
+"""Streams of tasks by name: a data set's classes are dealt out to tasks, in several rounds if there are many tasks."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,44 +14,44 @@ from batchensemble.lab.studies.images import View, load_images
 from batchensemble.lifelong.data import Part
 from batchensemble.seeds import seed_of
 
-IMAGENET = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])  # mean and deviation of its channels
+IMAGENET = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])  # mean and standard deviation per channel
 
 
 class StreamTask(NamedTuple):
-    """A task's rows."""
+    """The training and test rows of a task."""
 
     train: Part
     test: Part
 
 
 class Stream(Protocol):
-    """Tasks by number, and how networks see their pictures."""
+    """Tasks by number, and how their images become network inputs."""
 
     def task(self, number: int) -> StreamTask:
-        """The rows of a task."""
+        """Returns the rows of a task."""
         ...
 
     def augment(self, images: Tensor) -> Tensor:
-        """Training pictures as networks get them."""
+        """Returns training images as network inputs."""
         ...
 
     def view(self, images: Tensor) -> Tensor:
-        """Test pictures as networks get them."""
+        """Returns test images as network inputs."""
         ...
 
 
 @dataclass(eq=False)
 class ImageStream:
-    """Tasks of pictures that fit into memory.
+    """Tasks over images that fit into memory.
 
-    Every class is in one task of a round; a further round deals all classes anew.
+    In each round, every class belongs to one task; the next round deals all classes out anew.
 
     Args:
-        train: all training pictures.
-        test: all test pictures.
-        classes: of a task.
-        seed: of the dealing.
-        pad: how far training pictures move.
+        train: all training images.
+        test: all test images.
+        classes: classes per task.
+        seed: seeds the assignment of classes to tasks.
+        pad: largest shift of a training image.
     """
 
     train: ImageSet
@@ -62,7 +62,7 @@ class ImageStream:
     _dealt: tuple[int, list[Task]] = field(default=(-1, []), init=False)
 
     def task(self, number: int) -> StreamTask:
-        """The rows of a task."""
+        """Returns the rows of a task."""
         turn, place = divmod(number, self.train.classes // self.classes)
         if turn != self._dealt[0]:
             seed = seed_of(self.seed, turn) if turn else self.seed
@@ -77,25 +77,25 @@ class ImageStream:
         return View.of(self.train, self.pad)
 
     def augment(self, images: Tensor) -> Tensor:
-        """Moved, mirrored, normalised; drawn from torch's default generator."""
+        """Shifts, flips and normalises, drawing from torch's default generator."""
         crops = draw_crops(len(images), torch.default_generator, self.pad).to(images.device)
         return self._view(images, crops)
 
     def view(self, images: Tensor) -> Tensor:
-        """Normalised."""
+        """Normalises."""
         return self._view(images)
 
 
 @dataclass(frozen=True, eq=False)
 class FolderStream:
-    """Tasks of pictures in folders, read when they are needed.
+    """Tasks over images in folders, read when they are needed.
 
     Args:
-        train: holds a folder of training pictures for every class.
-        test: holds the same folders of test pictures.
-        classes: of a task.
-        seed: of the dealing.
-        size: of the pictures that networks see.
+        train: holds a folder of training images for every class.
+        test: holds the same folders with test images.
+        classes: classes per task.
+        seed: seeds the assignment of classes to tasks.
+        size: side of the images that networks see.
     """
 
     train: Path
@@ -105,7 +105,7 @@ class FolderStream:
     size: int
 
     def task(self, number: int) -> StreamTask:
-        """The rows of a task.
+        """Returns the rows of a task.
 
         Raises:
             FileNotFoundError: a folder is missing or empty.
@@ -121,11 +121,11 @@ class FolderStream:
         return StreamTask(*(Part.of(str(number), data, self.classes) for data in (train, test)))
 
     def augment(self, images: Tensor) -> Tensor:
-        """Normalised; parts of pictures were drawn when they were read."""
+        """Normalises; images were cropped at random when they were read."""
         return self.view(images)
 
     def view(self, images: Tensor) -> Tensor:
-        """Normalised by ImageNet's channels."""
+        """Normalises by ImageNet's channel statistics."""
         return View(IMAGENET[0], IMAGENET[1], pad=0)(images)
 
 
@@ -133,25 +133,25 @@ FOLDERS = {
     "imagenet": ("imagenet/train", "imagenet/val", 224),
     "tiny-imagenet": ("tiny-imagenet-val/train", "tiny-imagenet-val/val", 64),
 }
-"""Folders of training and test pictures below the data's, and their size; nothing of this is downloaded."""
+"""Subfolders of training and test images in the data folder, and image size; none of this is downloaded."""
 
 
 FIGURES = "figures"
-"""Procedural pictures, ten of every one of a hundred classes: enough for a quick look."""
+"""Procedural images of a hundred classes, ten of each: enough for a quick look."""
 
 
 def open_stream(
     data: str, classes: int, *, share: float = 1.0, seed: int = 0, pad: int = 4, root: Path | None = None
 ) -> Stream:
-    """A stream by the name of its data.
+    """Opens a stream by the name of its data.
 
     Args:
         data: `imagenet` or `tiny-imagenet` in folders, `figures`, or a name that `load_images` knows.
-        classes: of a task; must divide those of the data.
-        share: of the training pictures that is used.
-        seed: of the dealing.
-        pad: how far training pictures move; those in folders are cut out at random instead.
-        root: the folder that holds the data sets.
+        classes: classes per task; must divide the number of classes in the data.
+        share: fraction of the training images to use.
+        seed: seeds the assignment of classes to tasks.
+        pad: largest shift of a training image; images in folders are cropped at random instead.
+        root: folder of the data sets.
     """
     if data in FOLDERS:
         train, test, size = FOLDERS[data]

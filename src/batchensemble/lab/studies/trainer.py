@@ -1,4 +1,4 @@
-"""Recipes to trained networks: trained once, found again by whoever asks for the same."""
+"""Turns recipes into trained networks; each is trained once and found again by whoever asks for the same one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,12 +35,12 @@ class Trained:
 
     @property
     def seconds(self) -> float:
-        """How long its training took; breaks between interruption and resumption are left out."""
+        """How long training took, without the time between an interruption and its resumption."""
         return sum(line["seconds"] for line in self.log)
 
     @property
     def parameters(self) -> int:
-        """How many numbers it has learnt."""
+        """The number of parameters."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
 
@@ -52,7 +52,7 @@ class Trainer:
         fabric: device, precision and processes.
         context: where to work.
         train: the images, on the device.
-        view: how networks see them.
+        view: turns them into network inputs.
     """
 
     fabric: "Fabric"
@@ -61,11 +61,11 @@ class Trainer:
     view: View
 
     def parts(self, recipe: Recipe, seed: int) -> list[Trained]:
-        """Every part of the recipe's method: a naive ensemble's members are the single networks of others."""
+        """Returns all trained parts of the recipe's method; a naive ensemble reuses the single networks of others."""
         return [self.part(recipe, part) for part in recipe.method.parts(seed)]
 
     def part(self, recipe: Recipe, part: SeededMethod) -> Trained:
-        """One part, trained in its folder."""
+        """Returns one part, trained in its own folder."""
         folder = weights_folder(self.context, recipe, part)
         name = f"{settings_of(part.method)['name']}, seed {part.seed}"
         with locked_together(self.fabric, folder, wait=self.context.wait):
@@ -89,7 +89,7 @@ class Trainer:
         )
 
     def _model(self, recipe: Recipe, part: SeededMethod) -> nn.Module:
-        """The untrained model where it will train."""
+        """Builds the untrained model on its device."""
         classes, channels = self.train.classes, self.train.images.shape[1]
         network: Network = partial(resnet, recipe.depth, recipe.width, classes, channels=channels)
         if recipe.start is not None:
@@ -100,7 +100,7 @@ class Trainer:
         return on_device(model, self.fabric.device)
 
     def _begun(self, network: Network, start: Recipe) -> Network:
-        """Networks that begin with the backbone of one that was trained before."""
+        """Makes networks start from the backbone of a network trained first."""
         images, _ = load_images(start.data, self.context.data)
         trained = trainer_of(start, images, self.fabric, self.context).part(start, SeededMethod(Single(), 0))
         backbone = cast(ResNet, trained.model).backbone.state_dict()
@@ -120,19 +120,19 @@ class Trainer:
 
 
 def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Context) -> Trainer:
-    """A trainer on a recipe's share of the images, as all of them define how networks see them."""
+    """Returns a trainer on the recipe's share of the images, normalised by the statistics of all of them."""
     train = images if recipe.share == 1 else images.subset(recipe.share)
     return Trainer(fabric, context, train.to(fabric.device), View.of(images, recipe.pad))
 
 
 def weights_folder(context: Context, recipe: Recipe, part: SeededMethod) -> Path:
-    """The folder of a part's weights, named by all that they depend on."""
+    """Returns the folder of a part's weights, named by everything they depend on."""
     settings = replace(recipe, method=part.method).settings()
     return context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
 
 
 def on_device(model: nn.Module, device: torch.device) -> nn.Module:
-    """The model where it computes; on a GPU with its kernels as tensor cores like them, channels last."""
+    """Moves the model to its device, on a GPU with kernels in channels-last format, which tensor cores prefer."""
     model = model.to(device)
     if device.type == "cuda":
         for kernel in (parameter for parameter in model.parameters() if parameter.ndim == 4):

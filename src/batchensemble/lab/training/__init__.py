@@ -1,1 +1,1 @@
-"""One `fit` for every network of the laboratory."""
+"""Training: one `fit` for every network in the laboratory."""

@@ -1,4 +1,4 @@
-"""What a training is fed with, as a function of seed and epoch alone: nothing to save, nothing to lose."""
+"""Training batches as a function of seed and epoch alone, so that a checkpoint need not save any loader state."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -7,28 +7,28 @@ from typing import Any, Protocol
 class Batches(Protocol):
     """The batches of every epoch.
 
-    An epoch is the unit of training: after it a line is logged, a checkpoint may be written, and randomness
-    starts anew from the epoch's number. So a training that was killed goes on as if it had not been.
+    Training proceeds in epochs. After each one a line is logged, a checkpoint may be written, and the random
+    generators are reseeded from the epoch's number. A training that was killed therefore resumes as if it had not been.
     """
 
     def __len__(self) -> int:
-        """Steps in an epoch."""
+        """The number of steps in an epoch."""
         ...
 
     def epoch(self, number: int) -> Iterator[Any]:
-        """The batches of an epoch, the same at every call: tensors of constant shapes in a tuple or dict."""
+        """Yields the batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
         ...
 
 
 def rank_rows(total: int, rank: int, world: int, *, own_members: bool = False) -> slice:
-    """The rows of a global batch that one of `world` processes takes.
+    """Returns the rows of a global batch that process `rank` of `world` takes.
 
     Args:
-        total: rows of the global batch.
-        rank: this process.
-        world: how many processes there are.
-        own_members: one block each, so that every process has its own members (whose rows are neighbours);
-            else every `world`-th row, so that every process has rows of all members.
+        total: number of rows in the global batch.
+        rank: index of this process.
+        world: number of processes.
+        own_members: if true, each process takes one contiguous block, so that it has members of its own (a
+            member's rows are contiguous); else every `world`-th row, so that it has rows of all members.
 
     Raises:
         ValueError: the processes would get different numbers of rows, and so unequal weights.

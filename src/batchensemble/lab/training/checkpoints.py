@@ -1,4 +1,4 @@
-"""The state of a training on disk: always whole, always the newest that was."""
+"""The state of a training on disk: never half written, always the last one saved."""
 
 import pickle
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from batchensemble.disk import written_whole
 
 
 class CorruptCheckpoint(ValueError):
-    """A checkpoint's file is not what was written."""
+    """A checkpoint's file is damaged, or does not match its log."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One file of tensors and plain values.
+    """A file that holds one state: tensors and plain values.
 
     Examples:
         >>> import tempfile
@@ -31,7 +31,7 @@ class Checkpoint:
     path: Path
 
     def save(self, state: dict[str, Any]) -> None:
-        """Replaces the file in one move; when that fails, the former one is still there.
+        """Replaces the file atomically; if that fails, the previous one is intact.
 
         Raises:
             OSError: the disk is full (the message says what to do) or cannot be written to.
@@ -40,7 +40,7 @@ class Checkpoint:
             torch.save(state, file)
 
     def load(self, device: torch.device | str = "cpu") -> dict[str, Any] | None:
-        """The state, or `None` where nothing was saved yet.
+        """Returns the state, or `None` if nothing was saved yet.
 
         Raises:
             CorruptCheckpoint: the file is damaged.

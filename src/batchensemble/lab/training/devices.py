@@ -1,4 +1,4 @@
-"""Which devices train together, and in which precision: Lightning Fabric, started once per process."""
+"""Devices, processes and precision of a training: Lightning Fabric, started once per process."""
 
 import os
 from collections.abc import Iterator
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 Precision = Literal["fp64", "fp32", "bf16"]
 _NAMES = {"fp64": "64-true", "fp32": "32-true", "bf16": "bf16-mixed"}
-# The statistics of norms are kept equal by those who train, see synchronise.py; the option has a new name since 2.13.
+# Trainers keep the norms' statistics equal themselves, see synchronise.py. torch 2.13 renamed the option.
 _SYNC = "forward_sync_buffers"
 _OWN_BUFFERS = {_SYNC if _SYNC in signature(DistributedDataParallel).parameters else "broadcast_buffers": False}
 
 
 def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = "fp32") -> "Fabric":
-    """A started Fabric; with several devices every process but this one is started by it or by `torchrun`.
+    """Launches Fabric; with several devices, the other processes are started by it or by `torchrun`.
 
     Args:
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-        devices: how many on this machine; `torchrun` decides how many machines.
+        devices: number of devices on this machine; `torchrun` sets the number of machines.
         precision: `bf16` keeps weights in fp32 and multiplies in bfloat16.
 
     Raises:
-        ValueError: the device or so many of them are not there.
+        ValueError: the device is unknown, or there are not that many of them.
 
     Examples:
         >>> start_fabric("cpu").world_size
@@ -41,7 +41,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
     from lightning_fabric.strategies import DDPStrategy
 
     kind = device_kind(device, devices)
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", devices))  # torchrun's word counts
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", devices))  # torchrun takes precedence
     machines = int(os.environ.get("GROUP_WORLD_SIZE", 1))
     fabric = Fabric(
         accelerator=kind,
@@ -56,26 +56,26 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
 
 @contextmanager
 def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Holds the work named by `path` for all processes that train together: the first has the lock.
+    """Locks the work named by `path` for all processes that train together; the first one holds the lock.
 
     Raises:
-        Busy: processes of another training hold it, and `wait` is false.
+        Busy: another training holds the lock, and `wait` is false.
     """
     with locked(path, wait=wait) if fabric.is_global_zero else nullcontext():
-        fabric.barrier()  # nobody reads what those who had the lock before may still write
+        fabric.barrier()  # until the lock is held, its previous holder may still be writing
         yield
 
 
 def is_one_of_several(devices: int = 1) -> bool:
-    """Whether this process trains together with others, or will, when `devices` are asked for."""
+    """Returns whether this process is one of several that train together, or will be if it asks for `devices`."""
     return devices > 1 or int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
 def device_kind(device: str, devices: int = 1) -> str:
-    """`cpu` or `cuda` for `auto`, `cpu` or `cuda`.
+    """Resolves `auto`, `cpu` or `cuda` to `cpu` or `cuda`.
 
     Raises:
-        ValueError: the device or so many of them are not there.
+        ValueError: the device is unknown, or there are not that many of them.
     """
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be auto, cpu or cuda; got {device!r}")

@@ -1,4 +1,4 @@
-"""One training loop for every network of the laboratory."""
+"""The training loop of every network in the laboratory."""
 
 import math
 import time
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A training, given as what it consists of.
+    """Everything that defines a training.
 
     Args:
-        model: the network; trained in place.
-        loss: (model, batch) to scalars; `loss` is minimised, all are logged.
-        batches: what it is fed with.
+        model: the network, trained in place.
+        loss: maps (model, batch) to scalars by name; `loss` is minimised, all are logged.
+        batches: the training data.
         optimizer: built over the model's parameters.
         schedule: factor of the optimiser's learning rates.
-        epochs: how long.
-        seed: of dropout and whatever else the model draws while it trains.
-        after_epoch: more numbers for the log, e.g. of a validation set; leaves the model in training mode.
-        until: whether an epoch's line of the log is good enough to stop; all processes must agree.
+        epochs: number of epochs.
+        seed: seeds dropout and anything else the model draws in training.
+        after_epoch: returns more numbers for the log, e.g. on a validation set; must leave the model in training mode.
+        until: whether to stop, given an epoch's line of the log; all processes must agree.
     """
 
     model: nn.Module
@@ -52,20 +52,20 @@ class TrainingJob:
     until: Callable[[Mapping[str, float]], bool] | None = None
 
     def ends_with(self, line: Mapping[str, float]) -> bool:
-        """Whether the epoch of this line is the last."""
+        """Returns whether training ends with the epoch of this line."""
         return line["epoch"] + 1 == self.epochs or (self.until is not None and self.until(line))
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where a training is done; nothing here changes its outcome.
+    """Where a training takes place; up to rounding, nothing here changes its outcome.
 
     Args:
         fabric: device, precision and processes.
-        folder: for the checkpoint, the log and the curves.
-        progress: shows how far it is.
+        folder: where the checkpoint, the log and the curves go.
+        progress: displays how far the training is.
         save_every: seconds between checkpoints.
-        compiled: whether a GPU's step is compiled; not worth its while where batches have many shapes.
+        compiled: whether to compile the step on a GPU; not worthwhile if batches have many shapes.
     """
 
     fabric: "Fabric"
@@ -76,20 +76,20 @@ class Workplace:
 
 
 def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list[dict[str, float]]:
-    """Trains, or goes on where a former call was interrupted, and returns the log, a mapping per epoch.
+    """Trains, or resumes an interrupted training, and returns the log, one mapping per epoch.
 
-    Everything random is a function of seed, epoch and process, so that a training killed at any moment ends
-    with the same weights, bit for bit, as one that was not (on a GPU: if its kernels are deterministic).
+    Everything random is a function of seed, epoch and process. A training killed at any moment and resumed therefore
+    ends with the same weights, bit for bit, as one that ran through (on a GPU: if its kernels are deterministic).
 
     Raises:
         Diverged: the loss is not finite.
-        CorruptCheckpoint: a former call's checkpoint is damaged, or its log is not there.
-        OSError: a checkpoint cannot be written; the one before is whole.
+        CorruptCheckpoint: an earlier call's checkpoint is damaged, or its log is missing or too short.
+        OSError: a checkpoint cannot be written; the previous one is intact.
     """
     fabric, checkpoint = place.fabric, Checkpoint(place.folder / "last.pt")
     rates = [float(group["lr"]) for group in training.optimizer.param_groups]
     begin = _restore(training, checkpoint, fabric.device)
-    fabric.barrier()  # nobody writes before everybody has read
+    fabric.barrier()  # no process writes before all have read
     done = read_log(place.folder)[:begin]
     if len(done) < begin:
         told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.path.name} of {begin}"
@@ -122,7 +122,7 @@ def _epoch(
     rates: list[float],
     epoch: int,
 ) -> dict[str, float]:
-    """One pass over the batches: the means of the loss function's scalars, the learning rate and the time."""
+    """Trains for one epoch and returns its log line: the mean scalars, the learning rate and the time."""
     torch.manual_seed(seed_of(training.seed, epoch, fabric.global_rank))
     began, steps = time.perf_counter(), len(training.batches)
     sums: dict[str, Tensor] = {}
@@ -140,7 +140,7 @@ def _epoch(
 
 
 def _step(training: TrainingJob, place: Workplace) -> Callable[[Any], Mapping[str, Tensor]]:
-    """The step as this device takes it best."""
+    """Builds the fastest step for this device: replayed as a CUDA graph on a single GPU."""
     training.model.train()
     fabric = place.fabric
     step = Step(fabric, training.model, training.loss, training.optimizer, compiled=place.compiled)
@@ -148,12 +148,12 @@ def _step(training: TrainingJob, place: Workplace) -> Callable[[Any], Mapping[st
 
 
 def _own_randomness(device: torch.device) -> AbstractContextManager[None]:
-    """Whatever is seeded inside leaves the random numbers outside as they were."""
+    """Restores the random state on exit, so that seeding inside the block does not leak out of it."""
     return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
 class _Clock:
-    """Says every `seconds` that it is time."""
+    """A timer that is due every `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._last = seconds, time.monotonic()
@@ -181,7 +181,7 @@ def _state(training: TrainingJob, epoch: int) -> dict[str, object]:
 
 
 def _restore(training: TrainingJob, checkpoint: Checkpoint, device: torch.device) -> int:
-    """Puts a former state back and returns the epoch to go on with."""
+    """Restores the checkpoint, if there is one, and returns the epoch to continue from."""
     state = checkpoint.load(device)
     if state is None:
         return 0

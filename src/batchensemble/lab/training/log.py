@@ -1,4 +1,4 @@
-"""What happened in a training, epoch by epoch: JSON lines for us, TensorBoard for watching."""
+"""The log of a training, epoch by epoch: JSON lines for programs, TensorBoard for people."""
 
 import json
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ class Log:
     """A line of numbers per epoch in `log.jsonl`, and the same numbers as TensorBoard curves.
 
     Args:
-        folder: where `log.jsonl` and `tensorboard/` lie.
-        epoch: where the training goes on; what an interrupted one wrote beyond it is taken out.
-        write: whether this process writes; of several only one does.
+        folder: where `log.jsonl` and `tensorboard/` are kept.
+        epoch: the epoch to continue from; lines that an interrupted training wrote from there on are removed.
+        write: whether this process writes; only one of several does.
 
     Examples:
         >>> import tempfile
@@ -36,7 +36,7 @@ class Log:
             self._curves = self._open.enter_context(_curves(folder / "tensorboard", epoch))
 
     def write(self, line: Mapping[str, float]) -> None:
-        """Adds an epoch."""
+        """Appends the line of an epoch."""
         if self._write:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
@@ -53,18 +53,18 @@ class Log:
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:
-    """The epochs written so far."""
+    """Returns the lines of all epochs logged so far."""
     return read_lines(folder / "log.jsonl")
 
 
 def read_lines(path: Path) -> list[dict[str, float]]:
-    """What a file of JSON lines holds, nothing where it is not there; a last line cut off by a kill does not count."""
+    """Parses a file of JSON lines, empty if missing; an unterminated last line, left by a kill, is ignored."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _cut(folder: Path, epoch: int) -> None:
-    """Takes out what was written from `epoch` on."""
+    """Removes the lines from `epoch` on."""
     kept = [line for line in read_log(folder) if line["epoch"] < epoch]
     with written_whole(folder / "log.jsonl") as beside:
         beside.write_text("".join(json.dumps(line) + "\n" for line in kept))

@@ -7,14 +7,14 @@ import torch
 
 
 def sgd(groups: Iterable[dict[str, Any]], device: torch.device, momentum: float = 0.9) -> torch.optim.SGD:
-    """Stochastic gradient descent with Nesterov's momentum, in one kernel, with learning rates as tensors.
+    """Returns fused SGD with Nesterov momentum, its learning rates held in tensors.
 
-    A captured CUDA graph repeats what it saw: a learning rate that is a number would never change in it.
+    A CUDA graph bakes in the numbers it was captured with: a learning rate that is a number would never change.
 
     Args:
         groups: parameter groups with their own `lr` and `weight_decay`.
         device: where the parameters are.
-        momentum: of the moving gradient.
+        momentum: decay of the running gradient.
 
     Examples:
         >>> layer = torch.nn.Linear(2, 1)
@@ -32,13 +32,13 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.98),
     eps: float = 1e-9,
 ) -> torch.optim.Adam:
-    """Adam as the Transformer is trained with, in one kernel, with learning rates as tensors.
+    """Returns fused Adam with the Transformer's constants, its learning rates held in tensors.
 
     Args:
         groups: parameter groups with their own `lr`.
         device: where the parameters are.
-        betas: of the moving gradient and of its square.
-        eps: added to the root of the latter.
+        betas: decay of the running gradient and of the running squared gradient.
+        eps: added to the square root of the latter.
 
     Examples:
         >>> groups = [{"params": torch.nn.Linear(2, 1).parameters(), "lr": 0.1}]

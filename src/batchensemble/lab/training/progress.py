@@ -1,4 +1,4 @@
-"""How far the work is: a bar with the time left, or silence."""
+"""Progress of the work: bars with the time left, or nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +10,18 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress(Protocol):
-    """Told about every piece of work and every step of it."""
+    """Receives the start, the steps and the end of every piece of work; pieces may be nested."""
 
     def start(self, name: str, total: int, done: int = 0) -> None:
-        """A piece of work of `total` steps begins, `done` of them behind it."""
+        """A piece of work of `total` steps begins, `done` of them already completed."""
         ...
 
     def advance(self, note: str = "") -> None:
-        """One more step of the innermost piece is done; `note` is shown beside the bar."""
+        """One more step of the innermost piece is complete; `note` is shown beside the bar."""
         ...
 
     def end(self) -> None:
-        """The innermost piece of work ended."""
+        """The innermost piece of work has ended."""
         ...
 
 
@@ -29,17 +29,17 @@ class Silent:
     """Shows nothing."""
 
     def start(self, name: str, total: int, done: int = 0) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def advance(self, note: str = "") -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def end(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class Bars:
-    """A bar per piece of work, the inner below the outer, with the time left."""
+    """A bar with the time left for each piece of work, inner ones below outer ones."""
 
     def __init__(self, bars: RichProgress) -> None:
         self._bars = bars
@@ -50,17 +50,17 @@ class Bars:
         self._tasks.append(self._bars.add_task(name, total=total, completed=done, note=""))
 
     def advance(self, note: str = "") -> None:
-        """Moves the lowest bar."""
+        """Advances the lowest bar."""
         self._bars.update(self._tasks[-1], advance=1, note=note)  # type: ignore[arg-type]
 
     def end(self) -> None:
-        """Takes the lowest bar away."""
+        """Removes the lowest bar."""
         self._bars.remove_task(self._tasks.pop())  # type: ignore[arg-type]
 
 
 @contextmanager
 def bars(console: Console) -> Iterator[Bars]:
-    """Progress bars on the terminal while the block runs."""
+    """Shows progress bars on the terminal while the block runs."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

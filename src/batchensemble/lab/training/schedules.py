@@ -1,14 +1,14 @@
-"""Learning-rate schedules: the factor of the base rate at a moment of the training."""
+"""Learning-rate schedules: the factor applied to the base rate at each point of a training."""
 
 import math
 from collections.abc import Callable
 
 Schedule = Callable[[float, float], float]
-"""(epochs done, epochs in all) to the factor."""
+"""Maps (epochs completed, total epochs) to the factor."""
 
 
 def drops(*at: float, warmup: float = 0.0) -> Schedule:
-    """Times a tenth at every share of the training in `at`, after a linear start over `warmup` epochs.
+    """Multiplies by 0.1 at each fraction of the training in `at`, after a linear warm-up over `warmup` epochs.
 
     Examples:
         >>> schedule = drops(0.5, 0.75)
@@ -24,7 +24,7 @@ def drops(*at: float, warmup: float = 0.0) -> Schedule:
 
 
 def cosine(done: float, epochs: float) -> float:
-    """Half a cosine from one to zero.
+    """Half a cosine wave from one to zero.
 
     Examples:
         >>> [round(cosine(epoch, 100), 3) for epoch in (0, 50, 100)]
@@ -34,11 +34,11 @@ def cosine(done: float, epochs: float) -> float:
 
 
 def inverse_square_root(warmup: int, steps: int) -> Schedule:
-    """The Transformer's: up to one in a straight line, then down with the square root of the steps taken.
+    """The Transformer's schedule: rises linearly to one, then falls as one over the square root of the step.
 
     Args:
-        warmup: steps to the top.
-        steps: of an epoch.
+        warmup: steps until the peak.
+        steps: steps in an epoch.
 
     Examples:
         >>> schedule = inverse_square_root(warmup=100, steps=50)
@@ -58,4 +58,4 @@ SCHEDULES: dict[str, Schedule] = {
     "released": drops(0.4, 0.8, 0.9, warmup=1.0),
     "cosine": cosine,
 }
-"""The paper's text, the authors' released code, and the one that short trainings like."""
+"""As in the paper's text, as in the authors' released code, and one that suits short trainings."""

@@ -1,9 +1,9 @@
 """One optimisation step, as fast as the device allows.
 
-The same few lines run everywhere. On a GPU they are compiled; on a single one they are then replayed as a
-CUDA graph, since a small network's step is otherwise spent launching kernels. A graph repeats addresses, not
-values: batches are copied into fixed buffers, learning rates are tensors, and random numbers come from
-torch's default generator, which graphs advance.
+The same few lines run everywhere. On a GPU they are compiled. On a single GPU they are then also replayed as a CUDA
+graph, since a small network otherwise spends its steps launching kernels. A graph fixes addresses, not what they
+hold: batches are copied into fixed buffers, learning rates are tensors, and random numbers come from torch's default
+generator, which graphs advance.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Loss = Callable[[nn.Module, Any], Mapping[str, Tensor]]
-"""(model, batch) to scalars by name; `loss` is minimised, all are logged."""
+"""Maps (model, batch) to scalars by name; `loss` is minimised, all are logged."""
 
-WARM_UP = 3  # steps before capture: compilation, cuDNN's choices, the optimiser's buffers
-MOST_SHAPES = 16  # graphs at most
+WARM_UP = 3  # steps before capture, for compilation, cuDNN's choice of kernels and the optimiser's buffers
+MOST_SHAPES = 16  # each shape of batch has a graph of its own
 
 
 class Step:
-    """Loss, gradients, update; returns the loss function's scalars, detached.
+    """Computes loss and gradients, updates the parameters, and returns the loss function's scalars, detached.
 
     Args:
         fabric: device, precision and processes.
         model: the network, on the device.
-        loss: what is minimised.
+        loss: the function to minimise.
         optimizer: updates the model's parameters.
-        compiled: whether a GPU's loss is compiled.
+        compiled: whether to compile the loss on a GPU.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Step:
     ) -> None:
         objective = Objective(model, loss)
         if compiled and fabric.device.type == "cuda":
-            torch.compiler.reset()  # else the ninth training of a process is not compiled any more: torch counts them
+            torch.compiler.reset()  # torch limits recompilations: the ninth training of a process would run uncompiled
             compile_(objective, dynamic=False)
         self._fabric = fabric
         self._objective, self._optimizer = fabric.setup(objective, optimizer)
@@ -63,12 +63,12 @@ class Step:
 
 
 class Replayed:
-    """A step replayed as a CUDA graph, after a few that are taken as they are; one graph for every shape of batch.
+    """Replays a step as a CUDA graph, after a few ordinary steps to warm up; one graph for every shape of batch.
 
-    What is returned is overwritten by the next call.
+    The returned scalars are overwritten by the next call.
 
     Args:
-        step: takes batches of few shapes; what it changes between calls must be tensors.
+        step: the step; gets batches of few shapes, and anything that changes between calls must be a tensor.
     """
 
     def __init__(self, step: Step) -> None:
@@ -91,7 +91,7 @@ class Replayed:
         return recorded.scalars
 
     def _warm_up(self, batch: Any) -> Mapping[str, Tensor]:
-        """A real step on a side stream, where everything that a graph cannot hold is done once."""
+        """Takes an ordinary step on a side stream, so that whatever cannot be captured has happened before."""
         if len(self._recorded) > MOST_SHAPES:
             raise ValueError(f"batches have more than {MOST_SHAPES} shapes, the last {shapes_of(batch)}")
         current = torch.cuda.current_stream()
@@ -102,9 +102,9 @@ class Replayed:
         return scalars
 
     def _capture(self, batch: Any) -> "Recorded":
-        """Records the step without taking it; gradients and scalars then live in the graphs' own memory.
+        """Captures the step without taking it; gradients and scalars then live in the graphs' memory pool.
 
-        All graphs share it: a step leaves nothing there that another one needs.
+        All graphs share the pool: no step leaves anything there that another one needs.
         """
         buffers = tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, batch)
         torch.cuda.synchronize()
@@ -117,7 +117,7 @@ class Replayed:
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A graph, the batch that it reads and the scalars that it writes."""
+    """A captured graph, the batch it reads and the scalars it writes."""
 
     graph: torch.cuda.CUDAGraph
     batch: Any
@@ -125,12 +125,12 @@ class Recorded:
 
 
 def shapes_of(batch: Any) -> tuple[torch.Size, ...]:
-    """The shapes of a batch's tensors, in order."""
+    """Returns the shapes of a batch's tensors, in order."""
     return tuple(leaf.shape for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
 
 
 class Objective(nn.Module):
-    """The loss as a module, so that processes, precision and the compiler see the whole of it."""
+    """Model and loss as one module, so that DDP, autocast and the compiler see all of it."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
         super().__init__()
@@ -138,15 +138,15 @@ class Objective(nn.Module):
         self._loss = loss
 
     def forward(self, batch: Any) -> Mapping[str, Tensor]:
-        """The scalars of one batch."""
+        """Returns the scalars of one batch."""
         return dict(self._loss(self.model, batch))
 
 
 def copy_batch_(into: Any, batch: Any) -> None:
-    """Copies a batch's tensors into the buffers of another.
+    """Copies a batch's tensors into those of another, its buffers.
 
     Raises:
-        ValueError: their shapes differ.
+        ValueError: the shapes differ.
 
     Examples:
         >>> buffers = (torch.zeros(2), {"labels": torch.zeros(2)})

@@ -1,4 +1,4 @@
-"""Batch norm over the rows of all processes, so that several train as one."""
+"""Batch norm over the rows of all processes, so that several processes train as one."""
 
 from typing import Any, cast
 
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 
 def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
-    """Lets the model's batch norms see the rows of all processes; names and values stay.
+    """Makes the model's batch norms use the rows of all processes; names and values do not change.
 
     Raises:
-        ValueError: the model has norms of its members' own, whose rows cannot be counted here.
+        ValueError: the model has norms per member, whose rows cannot be counted here.
     """
     own = [
         name for name, module in model.named_modules() if hasattr(module, "running_mean") and hasattr(module, "members")
@@ -22,13 +22,13 @@ def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
     if device.type == "cuda":
         return cast(nn.Module, nn.SyncBatchNorm.convert_sync_batchnorm(model))
     for module in model.modules():
-        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):  # an ensemble's have a type of their own
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):  # isinstance, since an ensemble's norms are subclasses
             module.__class__ = _SyncedOnCPU
     return model
 
 
 def average_buffers_(model: nn.Module) -> None:
-    """Replaces every process's statistics by the mean of all: each saw other members."""
+    """Replaces the statistics of each process by the mean over all, since each saw different members."""
     for buffer in model.buffers():
         if buffer.is_floating_point():
             dist.all_reduce(buffer)
@@ -36,21 +36,21 @@ def average_buffers_(model: nn.Module) -> None:
 
 
 class _SyncedOnCPU(nn.BatchNorm1d):
-    """What torch's SyncBatchNorm computes, for processes without a GPU, which torch's own refuses."""
+    """Computes what torch's `SyncBatchNorm` does, which runs on GPUs only."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"expected (N, C, ...), got {tuple(input.shape)}")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalises by mean and variance over the rows and places of all processes."""
+        """Normalises by the mean and variance over the rows and positions of all processes."""
         self._check_input_dim(input)
         if not self.training:
             return F.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
             )
         axes = [axis for axis in range(input.ndim) if axis != 1]
-        count = input.numel() // input.shape[1] * dist.get_world_size()  # every process has as many rows
+        count = input.numel() // input.shape[1] * dist.get_world_size()  # every process has the same number of rows
         mean = _summed(input.sum(axes)) / count
         centred = input - _as_channels(mean, input)
         variance = _summed(centred.square().sum(axes)) / count

@@ -1,4 +1,4 @@
-"""Contextual bandit problems: games from real files, and synthetic ones that are always there."""
+"""Contextual bandit problems: games from real data, and synthetic ones that need no files."""
 
 from .game import Game, Problem
 from .sources import PROBLEMS, load_problem

@@ -1,4 +1,4 @@
-"""One bandit game: what is shown, what every arm would give, and what the best choice is worth."""
+"""One bandit game: the contexts, every arm's reward, and the value of the best choice."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,16 +14,16 @@ class Game:
     """The data of one trial.
 
     Attributes:
-        contexts: what is shown at every step, `(steps, context_dim)`.
-        rewards: what each arm would give, `(steps, arms)`; an algorithm sees that of the arm it pulls.
-        optimal: what the best choice gives, `(steps,)`: its expected reward, where chance decides after the choice.
+        contexts: the context shown at every step, `(steps, context_dim)`.
+        rewards: the reward each arm would give, `(steps, arms)`; an algorithm sees only that of the arm it pulls.
+        optimal: the value of the best choice, `(steps,)`: its expected reward, if chance decides after the choice.
     """
 
     contexts: Array
     rewards: Array
     optimal: Array
 
-    def __post_init__(self) -> None:  # float32, as the networks want it
+    def __post_init__(self) -> None:  # float32, as the networks expect
         for name in ("contexts", "rewards", "optimal"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float32))
 
@@ -32,20 +32,20 @@ class Game:
 
 
 class Problem(Protocol):
-    """Where games come from."""
+    """A source of games."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the problem."""
         ...
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """A game of this many steps, or of as many as there are data."""
+        """Draws a game of this many steps, or as many as the data has."""
         ...
 
 
 def one_hot(columns: NDArray[np.str_]) -> Array:
-    """Every column of categories as indicator columns, categories in alphabetical order.
+    """Encodes every column of categories as indicator columns, with categories in alphabetical order.
 
     Examples:
         >>> one_hot(np.array([["a", "x"], ["b", "x"]])).tolist()

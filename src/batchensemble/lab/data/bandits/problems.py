@@ -1,4 +1,4 @@
-"""The benchmark's problems: real data and synthetic ones turned into games, as Riquelme et al. (2018) do."""
+"""The benchmark's problems: real and synthetic data turned into games, after Riquelme et al. (2018)."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,8 @@ class Mushroom:
     """Eat it or not: nothing for leaving it, +5 for an edible one, +5 or -35 by chance for a poisonous one.
 
     Args:
-        looks: what the mushrooms look like, `(rows, features)`.
-        edible: which may be eaten, `(rows,)`.
+        looks: features of the mushrooms, `(rows, features)`.
+        edible: which of them are edible, `(rows,)`.
     """
 
     looks: Array
@@ -22,7 +22,7 @@ class Mushroom:
     name: str = "mushroom"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Mushrooms drawn with replacement; arm 1 is to eat."""
+        """Draws mushrooms with replacement; arm 1 is to eat."""
         rows = chance.integers(len(self.looks), size=steps)
         edible = self.edible[rows]
         eaten = np.where(edible | (chance.random(steps) < 0.5), 5.0, -35.0)
@@ -36,8 +36,8 @@ class Classification:
     Args:
         features: `(rows, features)`.
         labels: classes from zero, `(rows,)`.
-        arms: how many classes.
-        name: of the data.
+        arms: number of classes.
+        name: name of the data.
     """
 
     features: Array
@@ -46,7 +46,7 @@ class Classification:
     name: str
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Rows in random order, each at most once."""
+        """Draws rows in random order, each at most once."""
         rows = chance.permutation(len(self.features))[:steps]
         features = self.features[rows].astype(np.float64)
         spread = features.std(0)
@@ -59,31 +59,31 @@ class Financial:
     """Choose a portfolio: eight hidden linear functions of the day's prices, with noise that grows with the arm.
 
     Args:
-        prices: changes of prices, `(days, stocks)`.
+        prices: price changes, `(days, stocks)`.
     """
 
     prices: Array
     name: str = "financial"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Days in random order, each at most once; the portfolios are new in every game."""
+        """Draws days in random order, each at most once; the portfolios are new in every game."""
         return linear_game(self.prices[chance.permutation(len(self.prices))[:steps]], arms=8, chance=chance)
 
 
 @dataclass(frozen=True)
 class Linear:
-    """Financial's rewards for Gaussian contexts: synthetic, always there."""
+    """Financial's rewards for Gaussian contexts: synthetic, without any files."""
 
     width: int = 10
     name: str = "linear"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """A new game."""
+        """Draws a new game."""
         return linear_game(chance.standard_normal((steps, self.width)), arms=8, chance=chance)
 
 
 def linear_game(contexts: Array, arms: int, chance: np.random.Generator) -> Game:
-    """Arm j gives `context . beta_j + N(0, 0.01 j)`, j from 1, for random beta of unit length."""
+    """Draws a game in which arm j gives `context . beta_j + N(0, 0.01 j)`, j from 1, for random beta of unit length."""
     beta = chance.uniform(-1, 1, (contexts.shape[1], arms))
     expected = contexts @ (beta / np.linalg.norm(beta, axis=0))
     noise = chance.normal(0, 0.01 * np.arange(1, arms + 1), expected.shape)
@@ -92,11 +92,11 @@ def linear_game(contexts: Array, arms: int, chance: np.random.Generator) -> Game
 
 @dataclass(frozen=True, eq=False)
 class Jester:
-    """Tell a joke: what the user thinks of it, for users known by their ratings of the other jokes.
+    """Tell a joke: the reward is the user's rating, the context the user's ratings of the other jokes.
 
     Args:
-        ratings: in [-10, 10], `(users, jokes)`.
-        arms: how many of the jokes are told.
+        ratings: ratings in [-10, 10], `(users, jokes)`.
+        arms: number of jokes to choose from.
     """
 
     ratings: Array
@@ -104,7 +104,7 @@ class Jester:
     name: str = "jester"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Users in random order, each at most once; which jokes are told is new in every game."""
+        """Draws users in random order, each at most once; the jokes to choose from are new in every game."""
         users, jokes = (chance.permutation(size) for size in self.ratings.shape)
         ratings = self.ratings[users[:steps]][:, jokes]
         rewards = ratings[:, -self.arms :]
@@ -116,7 +116,7 @@ class Wheel:
     """A disc with a rim: inside, arm 4 gives 1.2 and the others 1; on the rim, the arm of the quadrant gives 50.
 
     Args:
-        delta: where the rim begins; the larger, the rarer the 50, and the more exploration it takes to find them.
+        delta: radius at which the rim begins; the larger, the rarer the 50, and the more exploration to find them.
     """
 
     delta: float = 0.95
@@ -127,7 +127,7 @@ class Wheel:
             raise ValueError(f"the rim of the wheel begins at delta in (0, 1), got {self.delta}")
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Points spread evenly over the disc; the best choice is worth what it gave."""
+        """Draws points spread evenly over the disc; the best choice is worth the reward it gave."""
         angle, radius = chance.uniform(0, 2 * np.pi, steps), np.sqrt(chance.random(steps))
         points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
         rewards = chance.normal([1, 1, 1, 1, 1.2], 0.05, (steps, 5))

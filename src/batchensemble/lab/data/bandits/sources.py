@@ -1,4 +1,4 @@
-"""The files behind the problems: found on this machine or fetched, and checked before they are believed."""
+"""The files behind the problems: found on this machine or downloaded, and checked before use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class Source:
     """A file of a problem.
 
     Args:
-        name: of the file.
-        md5: of the published file, where we know it.
-        url: where it is published, where it can be fetched as it is.
-        others: further names under which it is passed around; their content is checked by its shape alone.
-        advice: how to come by it, where it cannot be fetched.
+        name: name of the file.
+        md5: checksum of the published file, if known.
+        url: where it is published, if it can be downloaded as it is.
+        others: other names under which it circulates; their content is checked only by its shape.
+        advice: how to get it, if it cannot be downloaded.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Source:
     advice: str = ""
 
     def find(self, root: str | Path | None) -> Path:
-        """The file in `root/bandits` or `root`, fetched to the first if it is in neither."""
+        """Returns the file in `root/bandits` or `root`, downloading it to the former if it is in neither."""
         folder = data_root(root)
         for path in (place / name for name in (self.name, *self.others) for place in (folder / "bandits", folder)):
             if path.is_file():
@@ -51,37 +51,37 @@ class Source:
 
 
 def read_mushroom(path: Path) -> Mushroom:
-    """8124 mushrooms: the class and 22 attributes, one letter each."""
+    """Reads 8124 mushrooms: the class and 22 attributes, one letter each."""
     rows = _table(path, 8124, 23, dtype="U1", delimiter=",")
     return Mushroom(one_hot(rows[:, 1:]), rows[:, 0] == "e")
 
 
 def read_statlog(path: Path) -> Classification:
-    """43,500 measurements of a shuttle: nine numbers and a class from 1 to 7."""
+    """Reads 43,500 measurements of a shuttle: nine numbers and a class from 1 to 7."""
     rows = _table(path, 43_500, 10)
     return Classification(rows[:, :-1], rows[:, -1].astype(np.int64) - 1, arms=7, name="statlog")
 
 
 def read_financial(path: Path) -> Financial:
-    """3713 days of 21 stocks, names in the first line."""
+    """Reads 3713 days of 21 stocks, with names in the first line."""
     return Financial(_table(path, 3713, 21, skiprows=1))
 
 
 def read_jester(path: Path) -> Jester:
-    """Ratings of 40 jokes by 19,181 users: the benchmark's `.npy`, or hundredths in an `.npz`."""
+    """Reads ratings of 40 jokes by 19,181 users: the benchmark's `.npy`, or hundredths in an `.npz`."""
     try:
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
             ratings = loaded if isinstance(loaded, np.ndarray) else loaded["ratings_x100"] / np.float32(100)
-    except Exception as error:  # numpy raises a different one for every kind of damage
+    except Exception as error:  # numpy raises a different error for every kind of damage
         raise ValueError(f"{path}: damaged or truncated ({error})") from error
     return Jester(_shaped(path, ratings.astype(np.float32), 19_181, 40))
 
 
 def read_adult(path: Path) -> Classification:
-    """People and their occupation, one of 14; whoever has unknowns is left out. `adult.test` beside it is joined.
+    """Reads people and their occupation, one of 14, without rows that have unknowns; `adult.test` beside it is added.
 
-    92 features. The benchmark counts 94, because the test file writes the two incomes with a full stop.
+    There are 92 features. The benchmark counts 94, because the test file writes the two incomes with a full stop.
     """
     rows = _table(path, None, 15, dtype="U64", delimiter=",", comments="|")
     test = path.with_name("adult.test")
@@ -95,7 +95,7 @@ def read_adult(path: Path) -> Classification:
 
 
 def read_covertype(path: Path) -> Classification:
-    """Forest cover: 54 numbers and a class from 1 to 7."""
+    """Reads forest cover types: 54 numbers and a class from 1 to 7."""
     rows = _table(path, 581_012, 55, delimiter=",")
     return Classification(rows[:, :-1], rows[:, -1].astype(np.int64) - 1, arms=7, name="covertype")
 
@@ -137,15 +137,15 @@ PROBLEMS = (*SOURCES, "wheel", "linear")
 
 
 def load_problem(name: str, root: str | Path | None = None, delta: float = 0.95) -> Problem:
-    """A problem by its name, read from `root` where it needs a file.
+    """Loads a problem by name, from `root` if it needs a file.
 
     Args:
         name: `mushroom`, `statlog`, `financial`, `jester`, `adult`, `covertype`, `wheel` or `linear`.
-        root: the folder of data sets; see `data_root`.
-        delta: of the wheel.
+        root: folder of the data sets; see `data_root`.
+        delta: the wheel's delta.
 
     Raises:
-        FileNotFoundError: its file is not there and cannot be fetched.
+        FileNotFoundError: its file is missing and cannot be downloaded.
         ValueError: there is no such problem, or its file is damaged.
 
     Examples:
@@ -164,7 +164,7 @@ def load_problem(name: str, root: str | Path | None = None, delta: float = 0.95)
 
 
 def _table(path: Path, rows: int | None, columns: int, **options: Any) -> NDArray[Any]:
-    """A text file of so many rows and columns."""
+    """Reads a text file and checks its numbers of rows and columns."""
     try:
         found = np.loadtxt(path, **{"dtype": np.float32, **options}, ndmin=2)
     except ValueError as error:

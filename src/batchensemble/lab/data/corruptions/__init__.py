@@ -1,8 +1,8 @@
-"""CIFAR-10-C made here: nineteen corruptions at five severities with the published constants, seeded.
+"""Our own CIFAR-10-C: nineteen corruptions at five severities with the published constants, seeded.
 
-numpy, scipy and Pillow are all it needs. The published set was not seeded, so that no second making equals
-it bit for bit; motion blur and snow stand for ImageMagick's, spatter's distances are exact, and frost is
-drawn unless the published photographs are given.
+It needs only numpy, scipy and Pillow. The published set was not seeded, so it cannot be reproduced bit for bit;
+motion blur and snow replace those of ImageMagick, spatter's distances are exact, and frost is drawn unless the
+published photographs are given.
 """
 
 from .files import Origin, load_cifar_c, read_origin

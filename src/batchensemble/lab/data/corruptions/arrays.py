@@ -1,4 +1,4 @@
-"""What the corruptions share: their types, seeded numbers for every image, sampling between pixels."""
+"""Shared by the corruptions: their types, seeded numbers for every image, sampling between pixels."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Randoms = Sequence[np.random.Generator]
 """One generator for every image, so that an image's corruption does not depend on its neighbours."""
 Corruption = Callable[[Floats, int, Randoms], Floats]
-"""`(images, severity 1 to 5, generators)` to corrupted images, which the caller clips to `[0, 1]`."""
+"""Maps `(images, severity 1 to 5, generators)` to corrupted images, which the caller clips to `[0, 1]`."""
 
 Places = NDArray[np.intp]
 """Rows or columns, in whole pixels."""
@@ -20,17 +20,17 @@ SIZE = 32
 
 
 def normals(randoms: Randoms, *shape: int) -> Floats:
-    """Standard normal numbers `(N, *shape)`."""
+    """Draws standard normal numbers `(N, *shape)`."""
     return np.stack([random.standard_normal(shape, np.float64) for random in randoms])
 
 
 def uniforms(randoms: Randoms, *shape: int, low: float = 0.0, high: float = 1.0) -> Floats:
-    """Uniform numbers in `[low, high)`, `(N, *shape)`."""
+    """Draws uniform numbers in `[low, high)`, `(N, *shape)`."""
     return low + (high - low) * np.stack([random.random(shape, np.float64) for random in randoms])
 
 
 def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", truncate: float = 4.0) -> Floats:
-    """Gaussian blur over height and width of `(N, H, W)` or `(N, H, W, C)`."""
+    """Applies Gaussian blur over height and width of `(N, H, W)` or `(N, H, W, C)`."""
     from scipy.ndimage import gaussian_filter
 
     blurred: Floats = gaussian_filter(images, sigma, axes=(1, 2), mode=mode, truncate=truncate)
@@ -38,7 +38,7 @@ def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", tr
 
 
 def pixels(images: Floats, rows: Places, columns: Places) -> Floats:
-    """The pixels of each image `(N, H, W, C)` at its own whole places, which broadcast to `(N, H', W')`."""
+    """Returns the pixels of each image `(N, H, W, C)` at its own integer positions, broadcast to `(N, H', W')`."""
     count, height, width, channels = images.shape
     image = np.arange(count)[:, None, None]
     # one flat index: several times faster than images[image, rows, columns]
@@ -47,12 +47,12 @@ def pixels(images: Floats, rows: Places, columns: Places) -> Floats:
 
 
 def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirror", "reflect"]) -> Floats:
-    """Values between pixels, linearly: `images (N, H, W, C)` at places `(N, H', W')`.
+    """Interpolates linearly between pixels: `images (N, H, W, C)` at positions `(N, H', W')`.
 
     Args:
         images: The images.
-        rows: Vertical places, in pixels.
-        columns: Horizontal places, in pixels.
+        rows: Vertical positions, in pixels.
+        columns: Horizontal positions, in pixels.
         border: `"mirror"` repeats `c b | a b c`, `"reflect"` repeats `b a | a b c`.
     """
     top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)
@@ -68,7 +68,7 @@ def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirro
 
 
 def folded(places: Places, size: int, border: Literal["mirror", "reflect"]) -> Places:
-    """Places outside `[0, size)` brought back by reflection at the border."""
+    """Brings positions outside `[0, size)` back by reflection at the border."""
     edge = 1 if border == "reflect" else 0
     period = 2 * (size - 1 + edge)
     wrapped = places % period
@@ -76,14 +76,14 @@ def folded(places: Places, size: int, border: Literal["mirror", "reflect"]) -> P
 
 
 def zoomed(images: Floats, factor: float) -> Floats:
-    """The middle of `(N, S, S)` or `(N, S, S, C)` images, enlarged by `factor >= 1` to their own size."""
+    """Enlarges the middle of `(N, S, S)` or `(N, S, S, C)` images by `factor >= 1` to their own size."""
     spread = zoom_matrix(images.shape[1], factor)
     enlarged: Floats = np.einsum("ih,jw,nhw...->nij...", spread, spread, images, optimize=True)
     return enlarged
 
 
 def zoom_matrix(size: int, factor: float) -> Floats:
-    """`(size, size)`: the middle `ceil(size / factor)` pixels of an axis enlarged, corner to corner."""
+    """Returns the `(size, size)` matrix that enlarges the middle `ceil(size / factor)` pixels, corner to corner."""
     kept = int(np.ceil(size / factor))
     enlarged = round(kept * factor)
     trimmed = (enlarged - size) // 2

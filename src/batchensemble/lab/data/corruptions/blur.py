@@ -11,12 +11,12 @@ def gaussian_blur(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def glass_blur(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Blur, let pixels be replaced by near ones, blur again.
+    """Blurs, replaces pixels by nearby ones, and blurs again.
 
-    The published set walks each image from the last pixel back to the third in both directions, and each
-    takes the value of the pixel 0 or 1 above and 0 or 1 to the left. (It means to swap the two, but its
-    swap goes through views of one array and only copies.) What is copied lies before the pixel and so has
-    not been changed yet: all copies of one walk are one gather.
+    The published set walks each image from the last pixel back to the third in both directions, and each pixel takes
+    the value of the one 0 or 1 above and 0 or 1 to the left. (It intends to swap the two, but the swap goes through
+    views of one array and only copies.) The copied pixel comes earlier in the image and has not been changed yet, so
+    all copies of one walk are one gather.
     """
     sigma, walks = ((0.05, 1), (0.25, 1), (0.4, 1), (0.25, 2), (0.4, 2))[severity - 1]
     steps = np.stack([random.integers(-1, 1, (walks, 2, SIZE, SIZE)) for random in randoms])
@@ -39,7 +39,7 @@ def defocus_blur(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def disc(radius: float, alias: float, reach: int = 3) -> Floats:
-    """A normalised disc `(2 reach + 1, 2 reach + 1)`, softened."""
+    """Returns a normalised, softened disc `(2 reach + 1, 2 reach + 1)`."""
     from scipy.ndimage import correlate1d
 
     line = np.arange(-reach, reach + 1)
@@ -59,10 +59,10 @@ def motion_blur(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def streaked(x: Floats, degrees: Floats, radius: int, sigma: float) -> Floats:
-    """Each image `(N, H, W, C)` averaged along its own direction, as ImageMagick's motion blur does.
+    """Averages each image `(N, H, W, C)` along its own direction, as ImageMagick's motion blur does.
 
-    Tap `i` of `2 radius + 1` lies `i` pixels away in the direction of the angle, rounded to whole pixels,
-    with weight `exp(-i^2 / 2 sigma^2)`; beyond the border the last pixel goes on.
+    Tap `i` of `2 radius + 1` lies `i` pixels away in the direction of the angle, rounded to whole pixels, with weight
+    `exp(-i^2 / 2 sigma^2)`; beyond the border the last pixel is repeated.
     """
     taps = np.arange(2 * radius + 1)
     weights = np.exp(-(taps**2) / (2 * sigma**2), dtype=np.float64)
@@ -79,7 +79,7 @@ def streaked(x: Floats, degrees: Floats, radius: int, sigma: float) -> Floats:
 
 
 def zoom_blur(x: Floats, severity: int, _: Randoms) -> Floats:
-    """The mean of the image and of its enlargements by 1.00, 1.01, and so on; arange's rounding ends it."""
+    """The mean of the image and its enlargements by 1.00, 1.01 and so on; arange's rounding decides the last."""
     factors = np.arange(1, (1.06, 1.11, 1.16, 1.21, 1.26)[severity - 1], 0.01)
     total = x + sum(zoomed(x, factor) for factor in factors)
     mean: Floats = total / (len(factors) + 1)

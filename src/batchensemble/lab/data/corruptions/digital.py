@@ -1,4 +1,4 @@
-"""Contrast, brightness, saturation, JPEG, pixels and elastic deformation."""
+"""Contrast, brightness, saturation, JPEG compression, pixelation and elastic deformation."""
 
 import io
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from .arrays import SIZE, Floats, Randoms, sample, smooth, uniforms
 
 
 def contrast(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Towards the mean of each channel."""
+    """Moves every pixel towards the mean of its channel."""
     kept = (0.75, 0.5, 0.4, 0.3, 0.15)[severity - 1]
     mean: Floats = x.mean((1, 2), keepdims=True)
     return (x - mean) * kept + mean
 
 
 def brightness(x: Floats, severity: int, _: Randoms) -> Floats:
-    """More value (the largest channel) at the same hue and saturation; black becomes grey."""
+    """Raises the value (the largest channel) at the same hue and saturation; black becomes grey."""
     more = (0.05, 0.1, 0.15, 0.2, 0.3)[severity - 1]
     value: Floats = x.max(-1, keepdims=True)
     raised = np.minimum(value + more, 1)
@@ -26,13 +26,13 @@ def brightness(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def saturate(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Other saturation at the same hue and value.
+    """Changes the saturation at the same hue and value.
 
-    Grey has no hue; as in the published set it counts as red, so that severities 4 and 5 tint it.
+    Grey has no hue; as in the published set it counts as red, so severities 4 and 5 tint it.
     """
     times, more = ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2))[severity - 1]
     value: Floats = x.max(-1, keepdims=True)
-    gap = value - x  # value * saturation * (a shape that the hue decides)
+    gap = value - x  # value * saturation * (a shape determined by the hue)
     saturation: Floats = gap.max(-1, keepdims=True) / np.maximum(value, 1e-6)
     wanted = np.clip(saturation * times + more, 0, 1)
     red = value * np.array([0, 1, 1], np.float64)
@@ -40,7 +40,7 @@ def saturate(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def jpeg_compression(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Written and read as JPEG."""
+    """Writes and reads every image as JPEG."""
     quality = (80, 65, 58, 50, 40)[severity - 1]
 
     def compressed(image: Image.Image) -> Image.Image:
@@ -52,21 +52,21 @@ def jpeg_compression(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def pixelate(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Made smaller and large again, both by boxes."""
+    """Shrinks and enlarges every image, both with box filters."""
     side = int(SIZE * (0.95, 0.9, 0.85, 0.75, 0.65)[severity - 1])
     box = Image.Resampling.BOX
     return pictured(x, lambda image: image.resize((side, side), box).resize((SIZE, SIZE), box))
 
 
 def pictured(x: Floats, change: Callable[[Image.Image], Image.Image]) -> Floats:
-    """`change` applied to every image as a Pillow image of 8 bits."""
+    """Applies `change` to every image as an 8-bit Pillow image."""
     bytes_in = np.round(x * 255).astype(np.uint8)
     changed = np.stack([np.asarray(change(Image.fromarray(image))) for image in bytes_in])
     return changed.astype(np.float64) / 255
 
 
 def elastic_transform(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """A random affine map, then every pixel moved by a smooth random field."""
+    """Applies a random affine map, then moves every pixel by a smooth random field."""
     strength, sigma, shift = (
         SIZE * np.array([(0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)])
     )[severity - 1]
@@ -79,7 +79,7 @@ def elastic_transform(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def affine(x: Floats, shifts: Floats) -> Floats:
-    """Each image under the affine map that moves three corners of the middle square by `shifts (N, 3, 2)`."""
+    """Applies to each image the affine map that moves three corners of the middle square by `shifts (N, 3, 2)`."""
     centre, half = SIZE // 2, SIZE // 3
     corners = centre + half * np.array([(1, 1), (1, -1), (-1, -1)])  # (column, row)
     moved = np.concatenate([corners + shifts, np.ones((len(x), 3, 1))], axis=2)

@@ -1,7 +1,7 @@
 """Corrupted sets on disk, in the published layout: one `.npy` for every corruption, and `labels.npy`.
 
-A file holds `(5 N, 32, 32, 3)` uint8: the N images at severity 1, then at severity 2, and so on. A set made
-here also has `origin.json`, which says from what and how it was made; the published set has none.
+A file holds `(5 N, 32, 32, 3)` uint8: the N images at severity 1, then at severity 2, and so on. A set made here also
+has `origin.json`, which says what it was made from and how; the published set has none.
 """
 
 import json
@@ -21,14 +21,14 @@ ORIGIN = "origin.json"
 
 @dataclass(frozen=True)
 class Origin:
-    """From what and how a corrupted set was made.
+    """What a corrupted set was made from, and how.
 
     Attributes:
         source: Name of the clean set.
-        checksum: Of its pixels and labels.
+        checksum: Checksum of its pixels and labels.
         seed: Seed of all random numbers.
-        frost: Which frost lies on it.
-        recipe: Counts up when a corruption is computed in another way.
+        frost: Which frost was used.
+        recipe: Version, increased when a corruption is computed in another way.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Origin:
 
 
 def read_origin(folder: str | Path) -> Origin | None:
-    """From what and how the set in `folder` was made; `None` for the published one."""
+    """Reads what the set in `folder` was made from, and how; `None` for the published one."""
     path = Path(folder) / ORIGIN
     if not path.exists():
         return None
@@ -50,15 +50,15 @@ def read_origin(folder: str | Path) -> Origin | None:
 
 
 def write_origin(folder: Path, origin: Origin) -> None:
-    """Write `origin.json`."""
+    """Writes `origin.json`."""
     with written_whole(folder / ORIGIN) as beside:
         beside.write_text(json.dumps(asdict(origin), indent=2))
 
 
 def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int = 10) -> ImageSet:
-    """One corruption at one severity, of the published set or of one made here.
+    """Loads one corruption at one severity, of the published set or of one made here.
 
-    Only the images asked for are read from the disk.
+    Only the images asked for are read from disk.
 
     Args:
         folder: The folder with the `.npy` files.
@@ -68,7 +68,7 @@ def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int =
 
     Raises:
         FileNotFoundError: The file of this corruption, or `labels.npy`, is missing.
-        ValueError: A file has not the published layout; the name or severity is unknown.
+        ValueError: A file does not have the published layout, or the name or severity is unknown.
     """
     check_name(name)
     check_severity(severity)

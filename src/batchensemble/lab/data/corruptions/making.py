@@ -1,4 +1,4 @@
-"""Making a corrupted set: on all cores, with a bar, and again from where it stopped."""
+"""Makes a corrupted set: on all cores, with a progress bar, resuming where it stopped."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -33,26 +33,26 @@ def make_cifar_c(
     processes: int | None = None,
     progress: bool = True,
 ) -> Path:
-    """Write the corrupted versions of `clean`, on all cores; what is there already is not made again.
+    """Writes the corrupted versions of `clean`, on all cores; files that are already there are kept.
 
-    Each file is written beside and renamed when whole, so that a making that was killed goes on where it was.
-    Other processes are spawned: a script calls this under `if __name__ == "__main__":`.
+    Each file is written under another name and renamed when complete, so that after a kill, work resumes where it was.
+    Other processes are spawned: a script must call this under `if __name__ == "__main__":`.
 
     Args:
         clean: Images `(N, 3, 32, 32)`.
         out_dir: Folder of the set.
-        names: Which corruptions.
-        seed: Decides all random numbers; any number of processes writes the same bytes.
+        names: Names of the corruptions.
+        seed: Determines all random numbers; any number of processes writes the same bytes.
         frost_dir: Folder of the published frost photographs; without it ice is drawn (`origin.json` says so).
-        processes: How many work; `None` is one for every core, 1 is this one alone.
-        progress: Whether to show a bar.
+        processes: Number of processes; `None` for one per core, 1 for this one only.
+        progress: Whether to show a progress bar.
 
     Returns:
         The folder.
 
     Raises:
         ValueError: A name is unknown, or the folder holds another set.
-        OSError: The disk is full, say; no half file is left.
+        OSError: For example, the disk is full; no incomplete file is left.
     """
     folder, wanted = Path(out_dir), list(names)
     for name in wanted:
@@ -101,7 +101,7 @@ def _frost_checksum(frost_dir: str | Path) -> str:
 
 
 def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
-    """Make the folder with its labels and origin, or see that it is the one that these arguments make."""
+    """Creates the folder with its labels and origin, or checks that it is the one these arguments would create."""
     folder.mkdir(parents=True, exist_ok=True)
     found = read_origin(folder)
     if found is None:
@@ -115,10 +115,10 @@ def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
 
 
 class Run(Protocol):
-    """`map`, here or over processes; answers come in the order of the jobs."""
+    """Like `map`, in this process or over several; results come in the order of the jobs."""
 
     def __call__(self, work: Callable[[Job], Bytes], jobs: Iterable[Job], /) -> Iterable[Bytes]:
-        """Do all jobs."""
+        """Does all jobs."""
 
 
 @contextmanager
@@ -134,10 +134,10 @@ def _pool(processes: int | None) -> Iterator[Run]:
 
 
 class Advance(Protocol):
-    """Another `count` images of `name` are done."""
+    """Reports that another `count` images of `name` are done."""
 
     def __call__(self, name: str, count: int) -> None:
-        """Move the bar."""
+        """Advances the bar."""
 
 
 @contextmanager

@@ -12,14 +12,14 @@ def gaussian_noise(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def shot_noise(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Photons counted: Poisson numbers of mean `x` times the light."""
+    """Counts photons: Poisson numbers with mean `x` times the light."""
     light = (500, 250, 100, 75, 50)[severity - 1]
     counts = [random.poisson(image * light) for image, random in zip(x, randoms, strict=True)]
     return np.stack(counts).astype(np.float64) / light
 
 
 def impulse_noise(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Salt and pepper: a share of the values, in each channel apart, becomes one or zero."""
+    """Salt and pepper: a share of the values, in each channel separately, becomes one or zero."""
     amount = (0.01, 0.02, 0.03, 0.05, 0.07)[severity - 1]
     struck, salt = np.moveaxis(uniforms(randoms, 2, *x.shape[1:]), 1, 0)
     return np.where(struck < amount, (salt < 0.5).astype(np.float64), x)

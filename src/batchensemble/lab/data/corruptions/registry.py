@@ -1,4 +1,4 @@
-"""The nineteen corruptions by name, and the one function that applies them."""
+"""The nineteen corruptions by name, and the function that applies them."""
 
 import zlib
 from functools import partial
@@ -34,7 +34,7 @@ CORRUPTIONS: dict[str, Corruption] = {
     "saturate": digital.saturate,
 }
 EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-"""The four that many reports leave out: means over 15 corruptions are means over the others."""
+"""The four that many reports leave out: a mean over 15 corruptions is one over the others."""
 SEVERITIES = (1, 2, 3, 4, 5)
 
 
@@ -47,17 +47,17 @@ def corrupt(
     first: int = 0,
     frost_dir: str | Path | None = None,
 ) -> NDArray[np.uint8]:
-    """Images `(N, 32, 32, 3)` corrupted with CIFAR-10-C's constants.
+    """Corrupts images `(N, 32, 32, 3)` with CIFAR-10-C's constants.
 
-    Every image has random numbers of its own, drawn from `(seed, name, severity, index)`: the result does not
-    depend on how a set is cut into pieces, or on how many processes share the work.
+    Every image has its own random numbers, drawn from `(seed, name, severity, index)`: the result does not depend on
+    how a set is cut into pieces, or on how many processes share the work.
 
     Args:
         images: Pixels 0 to 255, in the layout of the published set.
         name: One of `CORRUPTIONS`.
         severity: 1 to 5.
-        seed: Decides all random numbers.
-        first: Index of the first image in its set, where `images` is a piece of one.
+        seed: Determines all random numbers.
+        first: Index of the first image in its set, if `images` is a piece of one.
         frost_dir: Folder of the published frost photographs; without it ice patterns are drawn.
 
     Returns:
@@ -80,7 +80,7 @@ def corrupt(
 
 
 def checked(images: NDArray[np.uint8], name: str, severity: int) -> Corruption:
-    """The corruption of this name, where all arguments are what they should be."""
+    """Checks the arguments and returns the corruption of this name."""
     check_name(name)
     check_severity(severity)
     if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, 3) or not len(images):
@@ -89,12 +89,12 @@ def checked(images: NDArray[np.uint8], name: str, severity: int) -> Corruption:
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that no corruption has."""
+    """Raises unless a corruption has this name."""
     if name not in CORRUPTIONS:
         raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
 
 
 def check_severity(severity: int) -> None:
-    """Refuses what is no severity."""
+    """Raises unless this is a severity."""
     if severity not in SEVERITIES:
         raise ValueError(f"severity must be 1 to 5, got {severity}")

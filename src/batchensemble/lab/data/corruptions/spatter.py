@@ -1,7 +1,7 @@
 """Spatter: drops of water or mud on the lens, shaded by their distance to an edge.
 
-Water follows the published set step by step (Canny edges, distance, equalised histogram, an embossing
-kernel) with the same constants; distances are exact instead of approximate.
+Water follows the published set step by step (Canny edges, distance, equalised histogram, an embossing kernel) with the
+same constants; distances are exact instead of approximate.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ WATER = np.array([175, 238, 238], np.float64) / 255
 MUD = np.array([63, 42, 20], np.float64) / 255
 SOBEL = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], np.float64)
 EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float64)
-FAR = 20  # distances beyond this count as this
+FAR = 20  # distances are capped at this
 
 
 def spatter(x: Floats, severity: int, randoms: Randoms) -> Floats:
@@ -32,14 +32,14 @@ def spatter(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def muddied(x: Floats, wet: NDArray[np.bool_], sigma: float) -> Floats:
-    """Mud covers what lies well inside the wet places."""
+    """Covers what lies well inside the wet areas with mud."""
     cover = smooth(wet.astype(np.float64), sigma)[..., None]
     cover = np.where(cover < 0.8, 0, cover)
     return x * (1 - cover) + MUD * cover
 
 
 def watered(x: Floats, liquid: Floats, weight: float) -> Floats:
-    """Pale water, brightest where it is deep and far from its rim."""
+    """Adds pale water, brightest where it is deep and far from its edge."""
     layer = np.floor(np.clip(liquid, 0, 1) * 255)
     depth = layer * relief(edges(layer))
     deepest: Floats = depth.max((1, 2), keepdims=True)
@@ -47,7 +47,7 @@ def watered(x: Floats, liquid: Floats, weight: float) -> Floats:
 
 
 def relief(rims: NDArray[np.bool_]) -> Floats:
-    """Distances to the rims `(N, H, W)`, equalised and lit from one corner, 0 to 255."""
+    """Returns the distances to the rims `(N, H, W)`, equalised and lit from one corner, 0 to 255."""
     from scipy.ndimage import correlate, uniform_filter
 
     near = uniform_filter(distances(rims), 3, mode="mirror", axes=(1, 2))
@@ -57,7 +57,7 @@ def relief(rims: NDArray[np.bool_]) -> Floats:
 
 
 def distances(rims: NDArray[np.bool_]) -> Floats:
-    """The distance of every pixel to the nearest rim of its own image, at most `FAR`."""
+    """Returns the distance of every pixel to the nearest rim of its own image, at most `FAR`."""
     from scipy.ndimage import distance_transform_edt
 
     if not rims.any():
@@ -67,7 +67,7 @@ def distances(rims: NDArray[np.bool_]) -> Floats:
 
 
 def equalised(levels: NDArray[np.uint8]) -> Floats:
-    """Histogram equalisation of every image: the lowest level becomes 0, the highest 255; one level stays."""
+    """Equalises every image's histogram: the lowest level becomes 0, the highest 255; a single level stays."""
     counts = np.stack([np.bincount(image.ravel(), minlength=256) for image in levels])
     below = counts.cumsum(1)
     lowest, total = np.take_along_axis(counts, (counts > 0).argmax(1)[:, None], 1), levels[0].size
@@ -77,7 +77,7 @@ def equalised(levels: NDArray[np.uint8]) -> Floats:
 
 
 def edges(layer: Floats, low: float = 50, high: float = 150) -> NDArray[np.bool_]:
-    """Canny's edges of `(N, H, W)` images of 0 to 255."""
+    """Returns Canny's edges of `(N, H, W)` images of 0 to 255."""
     from scipy.ndimage import correlate, label
 
     across, down = (correlate(layer, kernel[None], mode="nearest") for kernel in (SOBEL, SOBEL.T))
@@ -91,7 +91,7 @@ def edges(layer: Floats, low: float = 50, high: float = 150) -> NDArray[np.bool_
 
 
 def is_ridge(strength: Floats, across: Floats, down: Floats) -> NDArray[np.bool_]:
-    """Whether a pixel is the strongest along the direction of its own gradient (of four)."""
+    """Returns whether a pixel is the strongest along its gradient, rounded to one of four directions."""
     padded = np.pad(strength, ((0, 0), (1, 1), (1, 1)))
 
     def beside(rows: int, columns: int) -> Floats:

@@ -9,7 +9,7 @@ GREY = np.array([0.299, 0.587, 0.114], np.float64)
 
 
 def fog(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """A bright plasma fractal added, the sum brought back to the image's own range."""
+    """Adds a bright plasma fractal, and scales the sum back to the image's own range."""
     weight, decay = ((0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75))[severity - 1]
     brightest: Floats = x.max((1, 2, 3), keepdims=True)
     mist = plasma(uniforms(randoms, SIZE, SIZE, low=-1, high=1), decay)[..., None]
@@ -17,11 +17,10 @@ def fog(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def plasma(noise: Floats, decay: float) -> Floats:
-    """Diamond-square fractals `(N, S, S)` on a torus, scaled to `[0, 1]`; `noise` in `[-1, 1]` drives them.
+    """Builds diamond-square fractals `(N, S, S)` on a torus, scaled to `[0, 1]`, from `noise` in `[-1, 1]`.
 
-    Each point is the mean of its four neighbours plus noise, whose size is the *square* of a wibble that
-    starts at 100 and is divided by `decay` from scale to scale (the published set multiplies by the wibble
-    twice).
+    Each point is the mean of its four neighbours plus noise, whose size is the *square* of a wibble that starts at 100
+    and is divided by `decay` from scale to scale (the published set multiplies by the wibble twice).
     """
     field = np.zeros_like(noise)
     step, wibble = noise.shape[1], 100.0
@@ -44,7 +43,7 @@ def plasma(noise: Floats, decay: float) -> Floats:
 
 
 def snow(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """A whitened image under flakes that fall both ways."""
+    """Whitens the image and adds flakes that fall both ways."""
     mean, std, zoom, threshold, radius, sigma, kept = (
         (0.1, 0.2, 1.0, 0.6, 8, 3.0, 0.95),
         (0.1, 0.2, 1.0, 0.5, 10, 4.0, 0.9),

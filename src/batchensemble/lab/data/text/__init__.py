@@ -1,4 +1,4 @@
-"""Parallel text: reading it, a vocabulary for both languages, prepared arrays, batches by tokens."""
+"""Parallel text: readers, a vocabulary for both languages, prepared arrays, batches by tokens."""
 
 from .buckets import WIDTHS, Buckets
 from .lines import GivenText, Text, TextFile, text_file

@@ -1,7 +1,7 @@
-"""Batches by tokens: sentences of about the same length together, in few shapes that never change.
+"""Batches by tokens: sentences of similar length together, in a few fixed shapes.
 
-A batch is as wide as its bucket and has as many rows as fit into the tokens of a batch. What does not fill a batch
-goes to the next wider bucket, and only the rest of the widest one is left out: other sentences in every pass.
+A batch is as wide as its bucket and has as many rows as fit into the tokens of a batch. Sentences that do not fill a
+batch go to the next wider bucket; only the remainder of the widest is left out, different sentences in every pass.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ class Buckets:
     """The batches of one pass over a corpus.
 
     Args:
-        lengths: tokens of every sentence pair, `(N,)`: of its longer side.
-        tokens: of a batch, per side, padding included.
-        widths: of the buckets, ascending; the last takes the longest sentence.
-        multiple: rows are a multiple of it, so that members and processes share them equally.
+        lengths: tokens in the longer side of every sentence pair, `(N,)`.
+        tokens: tokens per batch and side, including padding.
+        widths: widths of the buckets, ascending; the last must hold the longest sentence.
+        multiple: the number of rows is a multiple of this, so that members and processes share them equally.
 
     Examples:
         >>> buckets = Buckets(np.array([3, 7, 8, 5, 6, 12, 16, 9]), tokens=32, widths=(8, 16), multiple=2)
@@ -55,16 +55,16 @@ class Buckets:
 
     @cached_property
     def used(self) -> tuple[int, ...]:
-        """The widths up to the one that takes the longest sentence."""
+        """The widths up to the one that holds the longest sentence."""
         longest = int(self.lengths.max()) if len(self.lengths) else 0
         return tuple(self.widths[: int(np.searchsorted(np.asarray(self.widths), longest)) + 1])
 
     def rows(self, width: int) -> int:
-        """Rows of a batch of this width."""
+        """Returns the number of rows in a batch of this width."""
         return self.tokens // width // self.multiple * self.multiple
 
     def __len__(self) -> int:
-        """Batches in a pass, the same in every one."""
+        """The number of batches in a pass, the same for all passes."""
         return self._count
 
     @cached_property
@@ -77,13 +77,13 @@ class Buckets:
         return batches
 
     def batches(self, seed: int) -> list[tuple[int, Rows]]:
-        """The batches of one pass in their order: width and rows of each."""
+        """Returns the batches of one pass in order: width and rows of each."""
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(self.lengths))
         found: list[tuple[int, Rows]] = []
         carried = order[:0]
         for place, width in enumerate(self.used):
-            # shuffled again: members have their rows by place, and the shorter sentences must not all be one's
+            # Shuffled again: rows go to members by position, and no member may get all the shorter sentences.
             rows = generator.permutation(np.concatenate([carried, order[self._bucket[order] == place]]))
             size = self.rows(width)
             full = len(rows) // size

@@ -1,4 +1,4 @@
-"""Text as it lies on disk: plain, compressed, in SGML, or inside a published archive; one sentence per line."""
+"""Text on disk: plain, compressed, in SGML, or inside a published archive; one sentence per line."""
 
 import gzip
 import hashlib
@@ -22,22 +22,22 @@ class Text(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         ...
 
     @property
     def stamp(self) -> str:
-        """What tells it from another text without reading it."""
+        """Distinguishes it from other texts without reading it."""
         ...
 
     def lines(self) -> Iterator[bytes]:
-        """The lines without their ends."""
+        """Yields the lines without their line ends."""
         ...
 
 
 @dataclass(frozen=True)
 class GivenText:
-    """Sentences that lie in no file."""
+    """Sentences in memory."""
 
     name: str
     sentences: tuple[str, ...]
@@ -48,7 +48,7 @@ class GivenText:
         return f"{self.name}, {hashlib.sha256(repr(self.sentences).encode()).hexdigest()}"
 
     def lines(self) -> Iterator[bytes]:
-        """The sentences."""
+        """Yields the sentences."""
         return (sentence.encode() for sentence in self.sentences)
 
 
@@ -58,7 +58,7 @@ class TextFile:
 
     Args:
         path: a file, plain or `.gz` or `.xz`, or a tar archive.
-        inside: the name of the text in the archive; it may be compressed, too.
+        inside: name of the text in the archive; it may be compressed, too.
 
     Examples:
         >>> import tempfile
@@ -74,17 +74,17 @@ class TextFile:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"{self.path}:{self.inside}" if self.inside else str(self.path)
 
     @property
     def stamp(self) -> str:
-        """The file's name, size and time of change: a corrected text may have as many bytes as before."""
+        """The file's name, size and modification time: a corrected text may have as many bytes as before."""
         about = self.path.stat()
         return f"{self.path.name}:{self.inside}, {about.st_size}, {about.st_mtime_ns}"
 
     def lines(self) -> Iterator[bytes]:
-        r"""The lines without their ends. Only `\n` ends a line: Unicode has other separators, which text may hold."""
+        r"""Yields the lines without their ends; only `\n` ends a line, since text may contain Unicode's separators."""
         with ExitStack() as opened:
             try:
                 file = self._open(opened)
@@ -107,10 +107,10 @@ class TextFile:
 
 
 def text_file(folder: Path, name: str) -> TextFile:
-    """The text called `name` in a folder, plain or compressed.
+    """Returns the text called `name` in a folder, plain or compressed.
 
     Raises:
-        FileNotFoundError: it is there in no form.
+        FileNotFoundError: it is there in neither form.
     """
     for ending in ENDINGS:
         if (folder / f"{name}{ending}").is_file():
@@ -125,7 +125,7 @@ def _uncompressed(file: Any, name: str, opened: ExitStack) -> Any:
 
 
 def _segments(file: Any) -> Iterator[bytes]:
-    """The sentences of an SGML test set, each on one line however it was broken."""
+    """Yields the sentences of an SGML test set, each on one line however it was broken."""
     for segment in _SEGMENT.findall(file.read()):
         words = unescape(segment.decode(errors="surrogateescape")).split()
         yield " ".join(words).encode(errors="surrogateescape")

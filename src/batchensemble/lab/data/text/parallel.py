@@ -1,4 +1,4 @@
-"""Two languages, line by line: pairs that can be used, and a count of those that cannot; never a shift."""
+"""Two languages, line by line: usable pairs, and a count of the others, without ever shifting one side."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,13 +12,13 @@ Pair = tuple[str, str]
 
 @dataclass
 class Tally:
-    """What became of the lines: every pair is counted once.
+    """What became of the lines; every pair is counted once.
 
     Attributes:
-        kept: used.
-        empty: one side, or both, has no words.
-        invalid: one side, or both, is not UTF-8.
-        too_long: one side has more tokens than the model takes.
+        kept: pairs that are used.
+        empty: pairs with a side without words.
+        invalid: pairs with a side that is not UTF-8.
+        too_long: pairs with a side of more tokens than the model takes.
 
     Examples:
         >>> print(Tally(kept=29_000, too_long=3))
@@ -31,13 +31,13 @@ class Tally:
     too_long: int = 0
 
     def __str__(self) -> str:
-        """In words."""
+        """Describes the tally in words."""
         reasons = {"without words": self.empty, "not UTF-8": self.invalid, "too long": self.too_long}
         out = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
         return f"{self.kept:,} pairs; left out: {out or 'none'}"
 
     def __add__(self, other: Self) -> Self:
-        """Both together."""
+        """Adds two tallies."""
         mine, theirs = asdict(self), asdict(other)
         return type(self)(**{name: mine[name] + theirs[name] for name in mine})
 
@@ -48,7 +48,7 @@ class ParallelText:
 
     Args:
         sides: source and target of every part.
-        tally: what has been read so far.
+        tally: counts what has been read so far.
 
     Examples:
         >>> from batchensemble.lab.data.text import GivenText
@@ -63,7 +63,7 @@ class ParallelText:
     tally: Tally = field(default_factory=Tally)
 
     def __iter__(self) -> Iterator[Pair]:
-        """Reads everything once more.
+        """Reads everything again.
 
         Raises:
             ValueError: two sides have different numbers of lines.
@@ -77,11 +77,11 @@ class ParallelText:
 
     @property
     def stamp(self) -> list[str]:
-        """What tells it from another parallel text without reading it."""
+        """Distinguishes it from other parallel texts without reading it."""
         return [side.stamp for part in self.sides for side in part]
 
     def _judged(self, source: bytes, target: bytes) -> Pair | None:
-        """The pair as text; or nothing, counted."""
+        """Returns the pair as text, or `None` if it is unusable; counts it either way."""
         try:
             pair = _text(source), _text(target)
         except UnicodeDecodeError:
@@ -96,12 +96,12 @@ class ParallelText:
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Both sides of every pair, one after the other, as often as they are asked for."""
+    """Both sides of every pair, one after the other; can be iterated repeatedly."""
 
     text: ParallelText
 
     def __iter__(self) -> Iterator[str]:
-        """Reads everything once more."""
+        """Reads everything again."""
         return (sentence for pair in self.text for sentence in pair)
 
 

@@ -1,4 +1,4 @@
-"""A parallel text as numbers in memory-mapped files: prepared once, there at once ever after."""
+"""A parallel text as numbers in memory-mapped files: prepared once, available at once afterwards."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from batchensemble.lab.data.archive import publish
 from .parallel import Pair, ParallelText, Tally
 from .vocabulary import PAD, Vocabulary
 
-CHUNK = 20_000  # pairs that are tokenised at a time
+CHUNK = 20_000  # pairs tokenised at a time
 SIDES = ("source", "target")
 UNFINISHED = ".preparing-"
 
@@ -29,7 +29,7 @@ class Tokens:
 
     Args:
         numbers: all tokens, one sentence after another.
-        starts: where sentence n begins; one more than there are sentences.
+        starts: where each sentence begins; one entry more than there are sentences.
 
     Examples:
         >>> tokens = Tokens(np.array([5, 6, 1, 7, 1]), np.array([0, 3, 5]))
@@ -46,11 +46,11 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of every sentence, its end included."""
+        """The number of tokens in every sentence, including its end."""
         return np.diff(self.starts)
 
     def padded(self, rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-        """The sentences of some rows, `(rows, width)`."""
+        """Returns the sentences of some rows, padded to `(rows, width)`."""
         begins, ends = self.starts[rows], self.starts[rows + 1]
         places = begins[:, None] + np.arange(width)
         real = places < ends[:, None]
@@ -62,11 +62,11 @@ class Prepared:
     """A parallel text, ready for a network.
 
     Args:
-        folder: where it lies.
+        folder: where it is kept.
         source: sentences in the one language.
         target: the same sentences in the other.
         tally: what became of the lines.
-        digest: of the tokens of both sides; empty where it was not kept.
+        digest: digest of the tokens of both sides; empty if it was not kept.
     """
 
     folder: Path
@@ -80,25 +80,25 @@ class Prepared:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Of every pair the longer side."""
+        """The length of the longer side of every pair."""
         return np.maximum(self.source.lengths, self.target.lengths)
 
     def text(self, side: str) -> list[str]:
-        """The sentences of `source` or `target` as they were, if they were kept."""
+        """Returns the original sentences of `source` or `target`, if they were kept."""
         return (self.folder / f"{side}.txt").read_bytes().decode().split("\n")[:-1]
 
 
 def prepare(
     text: ParallelText, vocabulary: Vocabulary, folder: Path, longest: int, *, keep_text: bool = False
 ) -> Prepared:
-    """Writes `text` into `folder`, whole or not at all, unless it is there already.
+    """Writes `text` to `folder`, completely or not at all, unless it is there already.
 
     Args:
         text: the pairs.
-        vocabulary: of both languages.
-        folder: its name must say everything that its content depends on.
-        longest: tokens of a sentence at most, its end included; pairs with a longer one are left out and counted.
-        keep_text: whether the sentences themselves are kept, too: references, not training data.
+        vocabulary: vocabulary of both languages.
+        folder: its name must identify everything that its content depends on.
+        longest: most tokens in a sentence, including its end; pairs with a longer one are left out and counted.
+        keep_text: whether to keep the sentences themselves, too: for references, not for training data.
 
     Raises:
         ValueError: the two sides do not have the same number of lines, or no pair is left.
@@ -116,7 +116,7 @@ def prepare(
 
 
 def load_prepared(folder: Path) -> Prepared:
-    """What `prepare` wrote; nothing is read before it is used."""
+    """Loads what `prepare` wrote; token data is read only when it is used."""
     about = json.loads((folder / "about.json").read_text())
     source, target = (
         Tokens(
@@ -155,7 +155,7 @@ def _chunks(text: Iterable[Pair]) -> Iterator[list[Pair]]:
 
 
 class _Side:
-    """The files of one language, while they are written."""
+    """Writes the files of one language."""
 
     def __init__(self, folder: Path, name: str, dtype: type[np.integer], keep_text: bool) -> None:
         self._folder, self._name, self._dtype, self._keep_text = folder, name, dtype, keep_text

@@ -1,8 +1,8 @@
-"""A toy language, made here: small enough to be learnt in seconds, not by looking words up alone.
+"""A toy language: small enough to be learned in seconds, but not by looking up words alone.
 
-Its sentences are a subject, a verb and an object, in one clause or two. The translation puts the verb last and
-adjectives behind their nouns, and its articles agree with the noun: so words must be looked up, moved, and read
-before others are written.
+Its sentences consist of a subject, a verb and an object, in one clause or two. The translation puts the verb last and
+adjectives after their nouns, and its articles agree with the noun. So words must be looked up and moved, and a noun
+must be read before its article is written.
 """
 
 import random
@@ -21,7 +21,7 @@ class ToyLanguage:
     """Two invented languages and their dictionary.
 
     Args:
-        seed: of the words.
+        seed: seeds the words.
 
     Examples:
         >>> language = ToyLanguage(seed=0)
@@ -32,7 +32,7 @@ class ToyLanguage:
     seed: int = 0
 
     def text(self, count: int, seed: int) -> ParallelText:
-        """So many sentence pairs."""
+        """Draws `count` sentence pairs."""
         words, chance = self._words(), random.Random(seed)
         pairs = [_sentence(words, chance) for _ in range(count)]
         source, target = zip(*pairs, strict=True)
@@ -48,7 +48,7 @@ class ToyLanguage:
 
 
 def _invent(count: int, consonants: str, chance: random.Random) -> list[str]:
-    """Different words of two syllables."""
+    """Invents distinct words of two syllables."""
     syllables = [consonant + vowel for consonant in consonants for vowel in "aeiou"]
     return chance.sample([one + other for one in syllables for other in syllables], count)
 

@@ -1,4 +1,4 @@
-"""One vocabulary of sub-words for both languages, learnt from the corpus."""
+"""One vocabulary of sub-words for both languages, learned from the corpus."""
 
 import hashlib
 import re
@@ -17,13 +17,13 @@ _BREAKS = re.compile(r"[\t\n\r]+")
 
 
 class Vocabulary:
-    """Text to numbers and back.
+    """Converts text to numbers and back.
 
-    Both kinds give a text back as it was, in Unicode's composed form: byte pairs go down to bytes, so that nothing is
-    unknown; word-pieces mark the beginnings of words and know the characters of the corpus.
+    Both kinds restore a text as it was, in Unicode's composed form. Byte pairs go down to bytes, so nothing is unknown;
+    word-pieces mark the beginnings of words and know the characters of the corpus.
 
     Args:
-        tokenizer: of the package `tokenizers`.
+        tokenizer: a tokenizer of the package `tokenizers`.
 
     Examples:
         >>> words = ["the cat sees the dog", "le chat voit le chien"] * 20
@@ -42,17 +42,17 @@ class Vocabulary:
 
     @property
     def digest(self) -> str:
-        """What tells it from another one."""
+        """Distinguishes it from other vocabularies."""
         return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
 
     @classmethod
     def learn(cls, texts: Iterable[str], kind: Kind, size: int) -> "Vocabulary":
-        """The vocabulary of a corpus; a small corpus may not have as many sub-words as asked for.
+        """Learns the vocabulary of a corpus; a small corpus may not have as many sub-words as asked for.
 
         Args:
             texts: sentences of both languages; word-pieces read them twice.
-            kind: "bpe", byte-pair encoding; or "wordpiece".
-            size: how many sub-words, the three special ones among them.
+            kind: "bpe" (byte-pair encoding) or "wordpiece".
+            size: number of sub-words, including the three special ones.
         """
         if kind not in _KINDS:
             raise ValueError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}")
@@ -60,7 +60,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """From a file by `save`.
+        """Loads a file written by `save`.
 
         Raises:
             ValueError: the file is damaged.
@@ -69,20 +69,20 @@ class Vocabulary:
 
         try:
             return cls(Tokenizer.from_file(str(path)))
-        except Exception as error:  # the package knows no other
+        except Exception as error:  # the package raises no more specific one
             raise ValueError(f"{path} holds no vocabulary: {error}") from error
 
     def save(self, path: Path) -> None:
-        """As one JSON file."""
+        """Saves the vocabulary as one JSON file."""
         self._tokenizer.save(str(path))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Every text's numbers, `END` at the end."""
+        """Returns the numbers of every text, ending with `END`."""
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [[*encoding.ids, END] for encoding in encodings]
 
     def decode(self, rows: Iterable[Sequence[int]]) -> list[str]:
-        """Every row's text up to its first `END`, on one line: byte pairs know all bytes, also those that end lines."""
+        """Returns every row's text up to its first `END`, on one line: byte pairs include bytes that end lines."""
         texts = self._tokenizer.decode_batch([_words(row) for row in rows])
         return [_BREAKS.sub(" ", str(text)).strip() for text in texts]
 
@@ -111,7 +111,7 @@ def _word_pieces(texts: Iterable[str], size: int) -> "Tokenizer":
     from tokenizers import models, trainers
 
     learner = _word_piece_tokenizer(models.WordPiece())
-    # Equal counts are settled by numbers, so every character inside a word is given one before it is met.
+    # Ties between counts are broken by token number, so every character inside a word gets its number up front.
     first = [*SPECIAL, *(f"##{character}" for character in _characters(texts))]
     learner.train_from_iterator(
         texts, trainers.WordPieceTrainer(vocab_size=size, special_tokens=first, show_progress=False)
@@ -125,7 +125,7 @@ def _word_piece_tokenizer(model: Any) -> "Tokenizer":
 
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.NFC()
-    # A word begins with a mark for the blank before it; punctuation stands alone, so "##" is never text.
+    # A word begins with a mark for the space before it; punctuation is split off, so "##" is never text.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
     )

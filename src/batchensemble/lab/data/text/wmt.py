@@ -1,4 +1,4 @@
-"""The archives of the Conference on Machine Translation that the paper trains on: fetched once, read in place."""
+"""The archives of the Conference on Machine Translation that the paper trains on: downloaded once, read in place."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class WmtArchive:
     Args:
         url: where it is published.
         sha256: its checksum.
-        english: the name of the English text in it; `{other}` stands for the other language.
-        foreign: the name of the other language's text.
+        english: name of the English text in it; `{other}` stands for the other language.
+        foreign: name of the text in the other language.
     """
 
     url: str
@@ -28,16 +28,16 @@ class WmtArchive:
     foreign: str
 
     def texts(self, folder: Path, other: str) -> tuple[Text, Text]:
-        """English and the other language; the archive is fetched into `folder` when they are read."""
+        """Returns English and the other language; the archive is downloaded to `folder` when they are read."""
         english, foreign = (name.format(other=other) for name in (self.english, self.foreign))
         return PublishedText(self, folder, english), PublishedText(self, folder, foreign)
 
     def ensure(self, folder: Path) -> Path:
-        """The archive in `folder`.
+        """Returns the archive in `folder`, downloading it if it is missing.
 
         Raises:
-            OSError: it is not there and cannot be fetched.
-            ValueError: it has not the published checksum.
+            OSError: it is missing and cannot be downloaded.
+            ValueError: it does not have the published checksum.
         """
         path = folder / self.url.rsplit("/", 1)[-1]
         if not path.exists():
@@ -48,7 +48,7 @@ class WmtArchive:
 
 @dataclass(frozen=True)
 class PublishedText:
-    """A text in an archive, which is fetched and checked when it is first read."""
+    """A text in an archive that is downloaded and checked when it is first read."""
 
     archive: WmtArchive
     folder: Path
@@ -56,7 +56,7 @@ class PublishedText:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"{self.archive.url}:{self.inside}"
 
     @property
@@ -65,13 +65,13 @@ class PublishedText:
         return f"{self.archive.sha256}:{self.inside}"
 
     def lines(self) -> Iterator[bytes]:
-        """The lines without their ends."""
+        """Yields the lines without their line ends."""
         return TextFile(self.archive.ensure(self.folder), self.inside).lines()
 
 
 @cache
 def _check(path: Path, sha256: str) -> None:
-    """Once in a process: archives are large, and have many texts."""
+    """Checks an archive once per process: archives are large, and hold many texts."""
     check(path, sha256, "sha256")
 
 
@@ -125,5 +125,5 @@ WMT14_FRENCH = (EUROPARL, COMMON_CRAWL, NEWS_2014, UNITED_NATIONS, GIGA)
 
 
 def wmt_text(archives: Sequence[WmtArchive], folder: Path, other: str) -> ParallelText:
-    """English and another language from several archives, one after another."""
+    """Joins English and another language from several archives, one after another."""
     return ParallelText([archive.texts(folder, other) for archive in archives])

@@ -1,4 +1,4 @@
-"""What the learning algorithms share: arms in turn at first, a history, and training every so often."""
+"""Shared by the algorithms that learn: pull the arms in turn at first, keep a history, train every so often."""
 
 from abc import ABC, abstractmethod
 
@@ -11,12 +11,12 @@ from .network import Drop, Layer, NetworkTraining, RMSProp, draw_layers, forward
 
 
 class Agent(ABC):
-    """Pulls the arm whose (drawn) value is largest.
+    """Pulls the arm whose (sampled) value is largest.
 
     Args:
         setting: the game.
-        every: learn after so many pulls.
-        first_pulls: pulls of every arm, in turn, before values are asked for.
+        every: pulls between two trainings.
+        first_pulls: pulls of every arm, in turn, before values decide.
     """
 
     def __init__(self, setting: Setting, every: int, first_pulls: int) -> None:
@@ -26,34 +26,34 @@ class Agent(ABC):
 
     @torch.no_grad()
     def act(self, contexts: Tensor) -> Tensor:
-        """The arm to pull in every trial."""
+        """Returns the arm to pull in every trial."""
         pulls = len(self.history)
         if pulls < self._in_turn:
             return torch.full((len(contexts),), pulls % self.setting.arms, device=contexts.device)
         return self.values(contexts).argmax(1)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Remembers, and learns when it is time."""
+        """Remembers the observation, and learns when it is due."""
         self.history.add(contexts, arms, rewards)
         if len(self.history) % self._every == 0:
             self.learn()
 
     @abstractmethod
     def values(self, contexts: Tensor) -> Tensor:
-        """What every arm is thought to give, `(trials, arms)`."""
+        """Returns the estimated reward of every arm, `(trials, arms)`."""
 
     @abstractmethod
     def learn(self) -> None:
-        """Makes the most of the history."""
+        """Learns from the history."""
 
 
 class NetworkAgent(Agent):
-    """A network that predicts every arm's reward; or several in each trial.
+    """A network, or several in each trial, that predicts every arm's reward.
 
     Args:
         setting: the game.
         training: how it is trained.
-        nets: networks of a trial.
+        nets: networks per trial.
     """
 
     def __init__(self, setting: Setting, training: NetworkTraining, nets: int = 1) -> None:
@@ -63,7 +63,7 @@ class NetworkAgent(Agent):
         self.optimiser = RMSProp(self.parameters, training)
 
     def start(self) -> list[Tensor]:
-        """What is trained, freshly drawn: weight and bias of every layer."""
+        """Draws the parameters to train: weight and bias of every layer."""
         layers = draw_layers(self.streams, self.sizes, self.training.init, self.nets)
         return [tensor for layer in layers for tensor in layer]
 
@@ -73,35 +73,35 @@ class NetworkAgent(Agent):
         return sizes(self.setting.context_dim, self.training.hidden, self.setting.arms)
 
     def layers(self) -> list[Layer]:
-        """The weights of all networks, as they are now."""
+        """Returns the current layers of all networks."""
         pairs = zip(self.parameters[::2], self.parameters[1::2], strict=True)
         return [Layer(weight, bias) for weight, bias in pairs]
 
     def drop(self, columns: Tensor) -> Tensor:
-        """What becomes of hidden features: they stay."""
+        """Returns the hidden features unchanged; subclasses may apply dropout."""
         return columns
 
     def values(self, contexts: Tensor) -> Tensor:
-        """The network's word."""
+        """Returns the network's outputs."""
         return self.answer(self.layers(), contexts, self.drop)
 
     @staticmethod
     def answer(layers: list[Layer], contexts: Tensor, drop: Drop | None = None) -> Tensor:
-        """Outputs `(trials, arms)` of networks, one of each trial."""
+        """Returns the outputs `(trials, arms)` of one network per trial."""
         return forward(layers, contexts[..., None], drop)[1][..., 0]
 
     def learn(self) -> None:
-        """One training."""
+        """Runs one training."""
         if self.training.reset_lr:
             self.optimiser.restart()
         for _ in range(self.training.steps):
             self.optimiser.step(self.loss(self.minibatch()))
 
     def minibatch(self) -> Seen:
-        """Rows of the history, for every network its own."""
+        """Draws rows of the history, separately for every network."""
         rows = self.streams.integers(len(self.history), self.nets * self.training.batch)
         return self.history.rows(rows, self.nets)
 
     def loss(self, seen: Seen) -> Tensor:
-        """The sum over networks of the mean squared error of each."""
+        """Returns the sum over networks of their mean squared errors."""
         return squared_error(forward(self.layers(), seen.contexts, self.drop)[1], seen).sum()

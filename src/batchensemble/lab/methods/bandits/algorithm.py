@@ -1,4 +1,4 @@
-"""What every bandit algorithm answers: which arm to pull, and what to make of the reward."""
+"""The interface of every bandit algorithm: which arm to pull, and what to learn from the reward."""
 
 from typing import NamedTuple, Protocol
 
@@ -8,13 +8,13 @@ from .streams import Streams
 
 
 class Setting(NamedTuple):
-    """The game: how wide contexts are, how many arms there are, how long it lasts, and the trials' chance.
+    """The game: its sizes, its length and the trials' random numbers.
 
     Attributes:
         context_dim: width of a context.
-        arms: how many there are to choose from.
-        steps: how often one is pulled.
-        streams: random numbers, a source for every trial.
+        arms: number of arms to choose from.
+        steps: number of pulls.
+        streams: random numbers, with a generator for every trial.
     """
 
     context_dim: int
@@ -24,25 +24,25 @@ class Setting(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """Games that are played side by side, in one computation."""
+        """The number of games that are played in parallel, in one computation."""
         return len(self.streams)
 
 
 class Algorithm(Protocol):
-    """An algorithm under way, in all trials at once. No trial learns from another."""
+    """An algorithm that plays all trials at once. No trial learns from another."""
 
     def act(self, contexts: Tensor) -> Tensor:
-        """The arm to pull in every trial: `(trials, context_dim) -> (trials,)`."""
+        """Returns the arm to pull in every trial: `(trials, context_dim) -> (trials,)`."""
         ...
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """What the arms gave: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
+        """Receives the rewards of the pulled arms: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
         ...
 
 
 class Method(Protocol):
-    """An algorithm before the game. Implementations are frozen dataclasses, and their fields are settings."""
+    """An algorithm before the game. Implementations are frozen dataclasses whose fields are settings."""
 
     def start(self, setting: Setting) -> Algorithm:
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         ...

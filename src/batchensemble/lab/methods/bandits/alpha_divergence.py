@@ -25,11 +25,11 @@ class AlphaDivergence:
     (the terms `mu^2 / sigma^2` of the log-partition function and of the site factors cancel exactly).
 
     Args:
-        alpha: 1 covers the posterior, towards 0 it becomes variational inference.
-        samples: networks that the expectation is taken over.
-        prior_variance: of every weight.
-        noise: standard deviation of a reward at the start; a log-normal for every arm, trained.
-        training: how it is trained, but by Adam at a constant `lr` and without clipping.
+        alpha: 1 covers the posterior; towards 0 it becomes variational inference.
+        samples: sampled networks that estimate the expectation.
+        prior_variance: prior variance of every weight.
+        noise: initial standard deviation of a reward; trained, as a log-normal for every arm.
+        training: how it is trained, except that Adam is used with a constant `lr` and without clipping.
     """
 
     alpha: float = 1.0
@@ -39,12 +39,12 @@ class AlphaDivergence:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "AlphaDivergenceAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return AlphaDivergenceAgent(setting, self)
 
 
 class AlphaDivergenceAgent(Agent):
-    """`AlphaDivergence` under way."""
+    """`AlphaDivergence` while it plays."""
 
     def __init__(self, setting: Setting, method: AlphaDivergence) -> None:
         training = method.training
@@ -59,12 +59,12 @@ class AlphaDivergenceAgent(Agent):
         self._optimiser = torch.optim.Adam(parameters, lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """The word of a network drawn from the posterior."""
+        """Returns the outputs of a network drawn from the posterior."""
         layers, _ = self._networks(1)
         return forward(layers, contexts[..., None])[1][..., 0]
 
     def learn(self) -> None:
-        """One training."""
+        """Runs one training."""
         for _ in range(self.method.training.steps):
             rows = self.streams.integers(len(self.history), self.method.training.batch)
             self._optimiser.zero_grad()
@@ -72,7 +72,7 @@ class AlphaDivergenceAgent(Agent):
             self._optimiser.step()
 
     def energy(self, seen: Seen) -> Tensor:
-        """What is minimised, `(trials,)`."""
+        """Returns the energy to minimise, `(trials,)`."""
         alpha, count, rows = self.method.alpha, len(self.history), seen.arms.shape[2]
         layers, cost = self._networks(self.method.samples)
         outputs = forward(layers, seen.contexts)[1].unflatten(0, (self.setting.trials, -1))
@@ -82,7 +82,7 @@ class AlphaDivergenceAgent(Agent):
         return -entropy - count / (rows * alpha) * evidence
 
     def _networks(self, samples: int) -> tuple[list[Layer], Tensor]:
-        """Networks of every trial, and their `c_k (trials, samples)`."""
+        """Draws networks for every trial, and returns them with their `c_k (trials, samples)`."""
         parts, cost = [], torch.zeros(self.setting.trials, samples, device=self.streams.device)
         for mean, rho in zip(self.means, self.rhos, strict=True):
             noise = self.streams.normal(samples, *mean.shape[1:])

@@ -1,4 +1,4 @@
-"""BatchEnsemble: members that share a network but for two vectors per layer, one of which decides."""
+"""BatchEnsemble: members share a network except for two vectors per layer, and one member decides."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ from .network import Layer, NetworkTraining, draw_layers, forward, squared_error
 
 @dataclass(frozen=True)
 class BatchEnsemble:
-    """Thompson sampling with members: one of them, drawn anew, makes a decision.
+    """Thompson sampling with members: a randomly drawn member makes each decision.
 
-    The paper does not say how it trains here: every member is trained on the same minibatch, with the hyper-parameters
+    The paper does not say how it trains here. We train every member on the same minibatch, with the hyper-parameters
     of the single network, on the mean of the members' losses.
 
     Args:
-        members: how many.
-        init: of r and s, as in `be.convert`.
+        members: number of members.
+        init: initial values of r and s, as in `be.convert`.
         training: how the shared network is trained.
     """
 
@@ -32,15 +32,16 @@ class BatchEnsemble:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "BatchEnsembleAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return BatchEnsembleAgent(setting, self)
 
 
 class BatchEnsembleAgent(NetworkAgent):
-    """`BatchEnsemble` under way.
+    """`BatchEnsemble` while it plays.
 
-    `be.nn.Linear` has one W; here there is one for every trial, so equation 5 is written once more, folded, with the
-    trials in front: `W_tm = W_t o s_tm r_tm^T`. A test holds it to `be.convert`, values and gradients.
+    `be.nn.Linear` has one W, but here there is one for every trial. So equation 5 is written out again, folded, with
+    the trials in front: `W_tm = W_t o s_tm r_tm^T`. A test compares its values and gradients with those of
+    `be.convert`.
     """
 
     def __init__(self, setting: Setting, method: BatchEnsemble) -> None:
@@ -48,7 +49,7 @@ class BatchEnsembleAgent(NetworkAgent):
         super().__init__(setting, method.training, method.members)
 
     def start(self) -> list[Tensor]:
-        """W `(trials, out, in)`, bias, s `(trials, members, out)` and r `(trials, members, in)` of every layer."""
+        """Draws W `(trials, out, in)`, bias, s `(trials, members, out)`, r `(trials, members, in)` of every layer."""
         parameters = []
         for weight, bias in draw_layers(self.streams, self.sizes, self.training.init):
             members = bias.mT.repeat(1, self.nets, 1)  # (trials, members, out)
@@ -57,18 +58,18 @@ class BatchEnsembleAgent(NetworkAgent):
         return parameters
 
     def _fast(self, weight: Tensor, features: int, side: str) -> Tensor:
-        """Fast weights (r or s) of all trials and members, as the library draws them."""
+        """Draws fast weights (r or s) of all trials and members as the library does."""
         return self.streams.each(lambda g: draw_fast(weight, self.nets, 1, features, self._init, side, g))
 
     def layers(self) -> list[Layer]:
-        """Every member's own weights, trial by trial."""
+        """Returns every member's weights, trial by trial."""
         return [
             Layer(fold(weight[:, None], s, r).flatten(0, 1), bias.flatten(0, 1)[..., None])
             for weight, bias, s, r in self._grouped()
         ]
 
     def values(self, contexts: Tensor) -> Tensor:
-        """One member's word in every trial."""
+        """Returns the outputs of one member per trial."""
         trials = torch.arange(len(contexts), device=contexts.device)
         member = self.streams.integers(self.nets)
         layers = [
@@ -78,22 +79,22 @@ class BatchEnsembleAgent(NetworkAgent):
         return self.answer(layers, contexts)
 
     def minibatch(self) -> Seen:
-        """Rows of the history, the same for all members of a trial."""
+        """Draws rows of the history, the same for all members of a trial."""
         return self.history.rows(self.streams.integers(len(self.history), self.training.batch))
 
     def loss(self, seen: Seen) -> Tensor:
-        """The sum over trials of the mean of the members' losses."""
+        """Returns the sum over trials of the mean of the members' losses."""
         outputs = forward(self.layers(), seen.contexts)[1]
         arms, rewards = (part.repeat_interleave(self.nets, 0) for part in seen[1:])
         return squared_error(outputs, Seen(seen.contexts, arms, rewards)).sum() / self.nets
 
     def _grouped(self) -> Iterator[tuple[Tensor, ...]]:
-        """`(W, bias, s, r)` of every layer."""
+        """Yields `(W, bias, s, r)` of every layer."""
         return zip(*(self.parameters[i::4] for i in range(4)), strict=True)
 
 
 def fold(weight: Tensor, s: Tensor, r: Tensor) -> Tensor:
-    """`W o s r^T` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
+    """Returns `W o s r^T` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
 
     Examples:
         >>> fold(torch.ones(2, 3), torch.tensor([1.0, -1.0]), torch.tensor([1.0, 2.0, 3.0])).tolist()

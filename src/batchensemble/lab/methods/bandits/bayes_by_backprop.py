@@ -15,26 +15,26 @@ from .network import Layer, NetworkTraining, forward, sizes
 
 @dataclass(frozen=True)
 class BayesByBackprop:
-    """The benchmark's `BBB`: weights `N(mu, exp(rho)^2)`, biases point estimates, prior `N(0, 2 / fan in)`.
+    """The benchmark's `BBB`: weights `N(mu, exp(rho)^2)`, point estimates of biases, prior `N(0, 2 / fan in)`.
 
-    Minimises `-mean log N(y; f(x), noise^2) + KL(q || prior) / n`, with activations instead of weights drawn in
-    training (local reparameterisation), and weights drawn in acting.
+    Minimises `-mean log N(y; f(x), noise^2) + KL(q || prior) / n`. Training samples activations instead of weights
+    (local reparameterisation); acting samples weights.
 
     Args:
         noise: standard deviation of a reward, fixed.
-        training: how it is trained, but by Adam at a constant `lr` and without clipping.
+        training: how it is trained, except that Adam is used with a constant `lr` and without clipping.
     """
 
     noise: float = 0.1
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "BayesByBackpropAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return BayesByBackpropAgent(setting, self)
 
 
 class BayesByBackpropAgent(Agent):
-    """`BayesByBackprop` under way."""
+    """`BayesByBackprop` while it plays."""
 
     def __init__(self, setting: Setting, method: BayesByBackprop) -> None:
         training = method.training
@@ -47,7 +47,7 @@ class BayesByBackpropAgent(Agent):
         self._optimiser = torch.optim.Adam([*self.means, *self.rhos, *self.biases], lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """The word of a network drawn from the posterior."""
+        """Returns the outputs of a network drawn from the posterior."""
         layers = [
             Layer(mean + rho.exp() * self.streams.normal(*mean.shape[1:]), bias)
             for mean, rho, bias in zip(self.means, self.rhos, self.biases, strict=True)
@@ -55,7 +55,7 @@ class BayesByBackpropAgent(Agent):
         return forward(layers, contexts[..., None])[1][..., 0]
 
     def learn(self) -> None:
-        """One training."""
+        """Runs one training."""
         for _ in range(self.training.steps):
             rows = self.streams.integers(len(self.history), self.training.batch)
             self._optimiser.zero_grad()
@@ -63,19 +63,19 @@ class BayesByBackpropAgent(Agent):
             self._optimiser.step()
 
     def loss(self, seen: Seen) -> Tensor:
-        """The negative evidence bound per observation, summed over trials."""
+        """Returns the negative evidence lower bound per observation, summed over trials."""
         error = (self._activations(seen) - seen.rewards).square().mean((1, 2))
         likelihood = -error / (2 * self._noise**2) - math.log(self._noise) - 0.5 * math.log(2 * math.pi)
         return (self.divergence() / len(self.history) - likelihood).sum()
 
     def divergence(self) -> Tensor:
-        """`KL(q || prior)` of the weights, `(trials,)`."""
+        """Returns `KL(q || prior)` of the weights, `(trials,)`."""
         return torch.stack(
             [_divergence(mean, rho, 2 / mean.shape[2]) for mean, rho in zip(self.means, self.rhos, strict=True)]
         ).sum(0)
 
     def _activations(self, seen: Seen) -> Tensor:
-        """Outputs of the pulled arms with drawn activations, `(trials, 1, rows)`."""
+        """Returns the outputs of the pulled arms with sampled activations, `(trials, 1, rows)`."""
         columns, last = seen.contexts, len(self.means) - 1
         for i, (mean, rho, bias) in enumerate(zip(self.means, self.rhos, self.biases, strict=True)):
             middle = torch.baddbmm(bias, mean, columns)
@@ -88,6 +88,6 @@ class BayesByBackpropAgent(Agent):
 
 
 def _divergence(mean: Tensor, rho: Tensor, variance: float) -> Tensor:
-    """`KL(N(mean, exp(2 rho)) || N(0, variance))`, summed over all but the first axis."""
+    """Returns `KL(N(mean, exp(2 rho)) || N(0, variance))`, summed over all but the first axis."""
     ratio = (2 * rho).exp() / variance
     return 0.5 * (mean.square() / variance + ratio - 1 - 2 * rho + math.log(variance)).sum((1, 2))

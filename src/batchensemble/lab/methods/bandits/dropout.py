@@ -1,4 +1,4 @@
-"""Monte Carlo dropout: every decision is made by what a random mask leaves of the network."""
+"""Monte Carlo dropout: every decision is made with a random mask on the network."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class Dropout:
     """Dropout after the hidden layers, in training and in acting.
 
     Args:
-        keep: share of hidden units that a mask leaves.
+        keep: share of hidden units that a mask keeps.
         training: how the network is trained.
     """
 
@@ -22,17 +22,17 @@ class Dropout:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "DropoutAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return DropoutAgent(setting, self)
 
 
 class DropoutAgent(NetworkAgent):
-    """`Dropout` under way."""
+    """`Dropout` while it plays."""
 
     def __init__(self, setting: Setting, method: Dropout) -> None:
         super().__init__(setting, method.training)
         self._keep = method.keep
 
     def drop(self, columns: Tensor) -> Tensor:
-        """A mask for every row."""
+        """Applies a separate mask to every row."""
         return columns * (self.streams.coins(self._keep, *columns.shape[1:]) / self._keep)

@@ -1,4 +1,4 @@
-"""A Gaussian process over contexts and arms, correlated over both."""
+"""A Gaussian process over contexts and arms, with correlations over both."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,17 +14,17 @@ from .algorithm import Setting
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """The benchmark's `MultitaskGP`: Matern 3/2 plus linear kernel, times a kernel of learnt embeddings of the arms.
+    """The benchmark's `MultitaskGP`: Matern 3/2 plus linear kernel, times a kernel of learned embeddings of the arms.
 
     Rewards are standardised arm by arm. Needs GPyTorch.
 
     Args:
-        points: how many observations it conditions on: the first ones, for ever.
-        every: learn after so many pulls.
-        steps: of Adam on the marginal likelihood in one learning.
-        lr: of Adam.
+        points: most observations to condition on; once there are more, it keeps the first ones.
+        every: pulls between two fits.
+        steps: steps of Adam on the marginal likelihood per fit.
+        lr: learning rate of Adam.
         embedding: width of an arm's embedding.
-        spread: how values are drawn from mean m and covariance C: `root` is right, `m + C^(1/2) e`; `covariance` is
+        spread: how values are drawn from mean m and covariance C: `root` is correct, `m + C^(1/2) e`; `covariance` is
             what the benchmark's code does, `m + C e`.
         first_pulls: pulls of every arm, in turn, at first.
     """
@@ -38,12 +38,12 @@ class GaussianProcess:
     first_pulls: int = 2
 
     def start(self, setting: Setting) -> "GaussianProcessAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return GaussianProcessAgent(setting, self)
 
 
 class GaussianProcessAgent(Agent):
-    """`GaussianProcess` under way."""
+    """`GaussianProcess` while it plays."""
 
     def __init__(self, setting: Setting, method: GaussianProcess) -> None:
         require("MultitaskGP", "bandits", "gpytorch")
@@ -56,7 +56,7 @@ class GaussianProcessAgent(Agent):
         self._mean = self._scale = embeddings.new_zeros(setting.trials, setting.arms)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """A draw from the joint posterior of all arms at the context."""
+        """Draws from the joint posterior of all arms at the context."""
         if not self._process.conditioned:
             self._condition()
         mean, covariance = self._process.posterior(contexts.double())
@@ -66,7 +66,7 @@ class GaussianProcessAgent(Agent):
         return value
 
     def learn(self) -> None:
-        """Conditions on what was seen, and fits the kernel to it."""
+        """Conditions on the observations, and fits the kernel to them."""
         self._condition()
         self._process.fit(self._method.steps)
 
@@ -79,7 +79,7 @@ class GaussianProcessAgent(Agent):
 
 
 def _moments(rewards: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of every arm's rewards, `(trials, arms)`; arms never pulled have mean zero."""
+    """Returns mean and standard deviation of every arm's rewards, `(trials, arms)`; mean zero if never pulled."""
     counts = pulled.sum(1).clamp(min=1)
     mean = (rewards[..., None] * pulled).sum(1) / counts
     variance = ((rewards[..., None] - mean[:, None]).square() * pulled).sum(1) / counts
@@ -87,7 +87,7 @@ def _moments(rewards: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """A symmetric root; what rounding makes negative counts as zero."""
+    """Returns a symmetric square root; eigenvalues that rounding makes negative count as zero."""
     values, vectors = torch.linalg.eigh(covariance)
     root: Tensor = vectors * values.clamp(min=0).sqrt()[:, None] @ vectors.mT
     return root

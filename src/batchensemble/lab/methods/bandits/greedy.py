@@ -1,4 +1,4 @@
-"""One network, always believed: exploration comes from what it has not learnt yet."""
+"""One network, followed greedily: exploration comes from what it has not learned yet."""
 
 from dataclasses import dataclass, field
 
@@ -18,5 +18,5 @@ class Greedy:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> NetworkAgent:
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return NetworkAgent(setting, self.training)

@@ -1,4 +1,4 @@
-"""What every trial has seen so far: the replay buffer."""
+"""The replay buffer: everything each trial has seen so far."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,12 @@ from torch import Tensor
 
 
 class Seen(NamedTuple):
-    """Observations as training takes them: rows are the last axis (see `network`).
+    """Observations in the layout for training: rows are the last axis (see `network`).
 
     Attributes:
         contexts: `(nets, context_dim, rows)`.
-        arms: which arm was pulled, `(nets, 1, rows)`.
-        rewards: what it gave, `(nets, 1, rows)`.
+        arms: the arm that was pulled, `(nets, 1, rows)`.
+        rewards: its reward, `(nets, 1, rows)`.
     """
 
     contexts: Tensor
@@ -21,12 +21,12 @@ class Seen(NamedTuple):
 
 
 class History:
-    """All observations of all trials, in the order they came; every trial has equally many.
+    """All observations of all trials, in order; every trial has the same number.
 
     Args:
-        trials: how many games are played side by side.
+        trials: number of games played in parallel.
         context_dim: width of a context.
-        capacity: how many observations will come at most.
+        capacity: most observations per trial.
         device: where they are kept.
 
     Examples:
@@ -40,19 +40,19 @@ class History:
         self.contexts = torch.zeros(trials, capacity, context_dim, device=device)
         self.arms = torch.zeros(trials, capacity, dtype=torch.int64, device=device)
         self.rewards = torch.zeros(trials, capacity, device=device)
-        self._first = torch.arange(trials, device=device)[:, None] * capacity  # of every trial, trials in a row
+        self._first = torch.arange(trials, device=device)[:, None] * capacity  # each trial's offset, flattened
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """One observation of every trial: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
+        """Adds one observation of every trial: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
         place, self._count = self._count, self._count + 1
         self.contexts[:, place], self.arms[:, place], self.rewards[:, place] = contexts, arms, rewards
 
     def rows(self, numbers: Tensor, nets: int = 1) -> Seen:
-        """The observations of these numbers, `(trials, nets * rows)`, dealt over the networks of each trial."""
+        """Returns the observations numbered `(trials, nets * rows)`, divided among the networks of each trial."""
         place = (numbers + self._first).flatten()
         trials, rows = len(numbers), numbers.shape[1] // nets
         contexts = self.contexts.flatten(0, 1).index_select(0, place)
@@ -64,6 +64,6 @@ class History:
         )
 
     def all(self) -> Seen:
-        """Everything so far, one network per trial."""
+        """Returns all observations so far, for one network per trial."""
         here = slice(0, self._count)
         return Seen(self.contexts[:, here].mT, self.arms[:, None, here], self.rewards[:, None, here])

@@ -11,7 +11,7 @@ from .streams import Streams
 
 @dataclass(frozen=True)
 class Prior:
-    """Of an arm's noise, `sigma^2 ~ InvGamma(a, b)`, and of its coefficients, `N(0, sigma^2 / precision)`."""
+    """Prior of an arm's noise, `sigma^2 ~ InvGamma(a, b)`, and of its coefficients, `N(0, sigma^2 / precision)`."""
 
     a: float = 6.0
     b: float = 6.0
@@ -19,17 +19,18 @@ class Prior:
 
 
 class Posterior:
-    """What is known of every arm's linear reward, `y = beta . x + noise`, in all trials.
+    """Posterior of every arm's linear reward, `y = beta . x + noise`, in all trials.
 
         P = X'X + lambda I,   m = P^-1 X'y,   a = a0 + n / 2,   b = b0 + (y'y - m'Pm) / 2
 
-    The inverse of P is carried along by rank-one updates, so an observation costs a square of the width, not a cube.
+    The inverse of P is kept up to date by rank-one updates, so an observation costs the square of the width, not its
+    cube.
 
     Args:
-        trials: how many games.
-        arms: of each.
-        width: of a context.
-        prior: before the first observation.
+        trials: number of games.
+        arms: arms in each.
+        width: width of a context.
+        prior: distribution before the first observation.
         device: where it is kept; everything is float64.
     """
 
@@ -42,7 +43,7 @@ class Posterior:
         self._trials = torch.arange(trials, device=device)
 
     def observe(self, x: Tensor, arms: Tensor, y: Tensor) -> None:
-        """One observation of every trial: `(trials, width)`, `(trials,)`, `(trials,)`."""
+        """Adds one observation of every trial: `(trials, width)`, `(trials,)`, `(trials,)`."""
         at, x, y = (self._trials, arms), x.double(), y.double()
         inverse = self.inverse[at]
         gain = (inverse @ x[..., None])[..., 0]
@@ -54,7 +55,7 @@ class Posterior:
         self.count[at] += 1
 
     def refit(self, x: Tensor, arms: Tensor, y: Tensor) -> None:
-        """All observations anew: `(trials, n, width)`, `(trials, n)`, `(trials, n)`."""
+        """Recomputes the posterior from all observations: `(trials, n, width)`, `(trials, n)`, `(trials, n)`."""
         x, y = x.double(), y.double()
         eye = self.prior.precision * torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
         for arm in range(self.mean.shape[1]):
@@ -66,10 +67,10 @@ class Posterior:
         self.mean = (self.inverse @ self.moment[..., None])[..., 0]
 
     def sample(self, x: Tensor, streams: Streams) -> Tensor:
-        """A draw of every arm's value at `x (trials, width)`, `(trials, arms)`.
+        """Samples every arm's value at `x (trials, width)`, `(trials, arms)`.
 
-        A draw of beta is only ever multiplied with one x, and `x . beta ~ N(x . m, sigma^2 x' P^-1 x)`: that number is
-        drawn instead of beta.
+        A sample of beta is only ever multiplied by one x, and `x . beta ~ N(x . m, sigma^2 x' P^-1 x)`: so that number
+        is drawn instead of beta.
         """
         x = x.double()[:, None, :, None]
         spread = (x * (self.inverse @ x)).sum((2, 3))
@@ -93,7 +94,7 @@ class Linear:
     """The benchmark's `LinFullPost`: Thompson sampling with an exact linear posterior for every arm.
 
     Args:
-        prior: of noise and coefficients.
+        prior: prior of noise and coefficients.
         first_pulls: pulls of every arm, in turn, at first.
     """
 
@@ -101,12 +102,12 @@ class Linear:
     first_pulls: int = 2
 
     def start(self, setting: Setting) -> "LinearAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return LinearAgent(setting, self)
 
 
 class LinearAgent:
-    """`Linear` under way."""
+    """`Linear` while it plays."""
 
     def __init__(self, setting: Setting, method: Linear) -> None:
         self._setting, self._pulls, self._in_turn = setting, 0, method.first_pulls * setting.arms
@@ -114,13 +115,13 @@ class LinearAgent:
         self.posterior = Posterior(setting.trials, setting.arms, width, method.prior, device)
 
     def act(self, contexts: Tensor) -> Tensor:
-        """The arm whose drawn value is largest."""
+        """Returns the arm whose sampled value is largest."""
         if self._pulls < self._in_turn:
             return torch.full((len(contexts),), self._pulls % self._setting.arms, device=contexts.device)
         return self.posterior.sample(_with_one(contexts), self._setting.streams).argmax(1)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Exact, at once."""
+        """Updates the posterior, exactly and at once."""
         self._pulls += 1
         self.posterior.observe(_with_one(contexts), arms, rewards)
 

@@ -1,4 +1,4 @@
-"""The Gaussian process itself, in GPyTorch, all trials as one batch. Imported only where it is used."""
+"""The Gaussian process itself, in GPyTorch, with all trials as one batch. Imported only where it is used."""
 
 import gpytorch
 import torch
@@ -11,11 +11,11 @@ from torch.nn.functional import one_hot, softplus
 class ArmKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
     """`(v matern(x / l, x' / l) + u (x / h) . (x' / h)) exp(-|z_a - z_b|^2)` for context x and arm a in one row.
 
-    One dense kernel instead of GPyTorch's sum and product of kernels: their lazy product is factorised anew in every
+    One dense kernel instead of GPyTorch's sum and product of kernels: their lazy product is factorised again in every
     step, which takes several times as long.
 
     Args:
-        embeddings: z at the start, `(trials, arms, width)`.
+        embeddings: initial z, `(trials, arms, width)`.
         context_dim: width of x.
     """
 
@@ -31,11 +31,11 @@ class ArmKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         self.register_prior("embedding_prior", _normal(10.0), lambda kernel: kernel.embeddings)
 
     def forward(self, first: Tensor, second: Tensor, diag: bool = False, **_: object) -> Tensor:
-        """`(trials, n, context_dim + 1)` and the same of m, arms in the last column, to `(trials, n, m)`."""
+        """Maps `(trials, n, context_dim + 1)` and the same for m, arms in the last column, to `(trials, n, m)`."""
         lengths, linear = (softplus(raw.clamp(-5, 5)) for raw in (self.raw_lengths, self.raw_linear_lengths))
         amplitude, slope = softplus(self.raw_amplitude), softplus(self.raw_linear)
         x, y = first[..., :-1], second[..., :-1]
-        if diag:  # GPyTorch asks for it with equal arguments only
+        if diag:  # GPyTorch requests it for equal arguments only
             return (amplitude + slope * ((x / linear) * (y / linear)).sum(-1, keepdim=True))[..., 0]
         root = (3 * _squared_distance(x / lengths, y / lengths) + 1e-16).sqrt()
         smooth = amplitude * (1 + root) * (-root).exp()
@@ -48,12 +48,12 @@ class ArmKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
 
 class MultitaskProcess:
-    """A zero-mean process with noise, for every trial its own.
+    """A zero-mean process with noise, one for every trial.
 
     Args:
-        embeddings: of the arms at the start, `(trials, arms, width)`.
+        embeddings: initial embeddings of the arms, `(trials, arms, width)`.
         context_dim: width of a context.
-        lr: of Adam.
+        lr: learning rate of Adam.
     """
 
     def __init__(self, embeddings: Tensor, context_dim: int, lr: float) -> None:
@@ -65,12 +65,12 @@ class MultitaskProcess:
         self.conditioned = False
 
     def condition(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """On `(trials, n, context_dim)`, `(trials, n)`, `(trials, n)`, and on nothing else."""
+        """Conditions on `(trials, n, context_dim)`, `(trials, n)`, `(trials, n)`, and on nothing else."""
         self._model.set_train_data((_rows(contexts, arms),), rewards, strict=False)
         self.conditioned = True
 
     def fit(self, steps: int) -> None:
-        """Steps of Adam on the marginal likelihood and the priors."""
+        """Takes steps of Adam on the marginal likelihood and the priors."""
         self._model.train()
         rows, rewards = self._model.train_inputs[0], self._model.train_targets
         with gpytorch.settings.max_cholesky_size(rewards.shape[1] + 1):  # exact, never conjugate gradients
@@ -80,7 +80,7 @@ class MultitaskProcess:
                 self._optimiser.step()
 
     def posterior(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
+        """Returns mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
         trials, width = contexts.shape
         arms = torch.arange(self._arms, device=contexts.device).expand(trials, -1)
         self._model.eval()
@@ -104,7 +104,7 @@ def _rows(contexts: Tensor, arms: Tensor) -> Tensor:
 
 
 def _squared_distance(first: Tensor, second: Tensor) -> Tensor:
-    """`|x - y|^2` of all pairs, without a tensor of differences."""
+    """Returns `|x - y|^2` of all pairs, without a tensor of differences."""
     squares = first.square().sum(-1)[..., None] + second.square().sum(-1)[..., None, :]
     return (squares - 2 * first @ second.mT).clamp(min=0)
 

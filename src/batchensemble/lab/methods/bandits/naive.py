@@ -13,11 +13,11 @@ from .network import Layer, NetworkTraining
 
 @dataclass(frozen=True)
 class Naive:
-    """Networks that differ in their start and in their minibatches; one of them, drawn anew, makes a decision.
+    """Networks that differ in initialisation and minibatches; a randomly drawn one makes each decision.
 
     Args:
-        members: how many networks.
-        keep: chance that a network is shown an observation: 1 is all data for all, 0.95 the benchmark's bootstrap.
+        members: number of networks.
+        keep: probability that a network sees an observation: 1 is all data for all, 0.95 the benchmark's bootstrap.
         training: how each is trained.
     """
 
@@ -26,12 +26,12 @@ class Naive:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "NaiveAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return NaiveAgent(setting, self)
 
 
 class NaiveAgent(NetworkAgent):
-    """`Naive` under way."""
+    """`Naive` while it plays."""
 
     def __init__(self, setting: Setting, method: Naive) -> None:
         super().__init__(setting, method.training, method.members)
@@ -39,18 +39,18 @@ class NaiveAgent(NetworkAgent):
         self._shown = Shown(setting, method) if method.keep < 1 else None
 
     def values(self, contexts: Tensor) -> Tensor:
-        """One network's word in every trial."""
+        """Returns the outputs of one network per trial."""
         chosen = self._first + self.streams.integers(self.nets)
         return self.answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Remembers, for every network or for some of them."""
+        """Remembers the observation, for every network or for some of them."""
         if self._shown is not None:
             self._shown.add(len(self.history))
         super().update(contexts, arms, rewards)
 
     def minibatch(self) -> Seen:
-        """Rows that each network was shown."""
+        """Draws from the rows that each network was shown."""
         if self._shown is None:
             return super().minibatch()
         return self.history.rows(self._shown.draw(self.training.batch), self.nets)
@@ -66,12 +66,12 @@ class Shown:
         self._counts = torch.zeros(*shape, dtype=torch.int64, device=setting.streams.device)
 
     def add(self, row: int) -> None:
-        """Observation `row`, for those whose coin says so."""
+        """Adds observation `row` for the networks whose coin says so."""
         coins = self._streams.coins(self._keep if row else 1.0, self._members).long()
-        self._rows.scatter_(2, self._counts[..., None], row)  # overwritten by the next where it is not counted
+        self._rows.scatter_(2, self._counts[..., None], row)  # if not counted, the next one overwrites it
         self._counts += coins
 
     def draw(self, count: int) -> Tensor:
-        """`count` random rows of every network, `(trials, members * count)`."""
+        """Draws `count` random rows for every network, `(trials, members * count)`."""
         numbers = (self._streams.uniform(self._members, count) * self._counts[..., None]).long()
         return self._rows.gather(2, numbers.clamp_(max=len(self._rows[0, 0]) - 1)).flatten(1)

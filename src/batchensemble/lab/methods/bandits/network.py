@@ -1,8 +1,8 @@
 """Many small networks at once, and how the benchmark trains them.
 
-All trials, and in an ensemble all members, are one stack of networks with a common first axis: one batched
-product per layer serves them all. The rows of a batch are the *last* axis, `(nets, features, rows)`: the
-outputs are few, and products with a thin right-hand side are several times slower on a CPU.
+All trials, and in an ensemble all members, form one stack of networks along the first axis, so that one batched
+product per layer serves them all. The rows of a batch are the *last* axis, `(nets, features, rows)`: there are few
+outputs, and products with a thin right-hand side are several times slower on a CPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,15 @@ class NetworkTraining:
     Args:
         hidden: widths of the hidden layers.
         init: kernels start uniform in `[-init, init)`, biases at zero.
-        every: train after so many pulls.
-        steps: minibatches of one training.
-        batch: rows of a minibatch, drawn with replacement from all that was seen.
+        every: pulls between two trainings.
+        steps: minibatches per training.
+        batch: rows of a minibatch, drawn with replacement from all observations.
         lr: learning rate; at step t it is `lr / (1 + decay t)`.
         decay: see `lr`.
-        reset_lr: start again at `t = 0` in every training, as the benchmark means to. `False` is what its code
-            does: the reset never reaches the optimiser, so that t counts all steps ever made.
-        clip: largest norm of the gradient of a network.
-        first_pulls: pulls of every arm, in turn, before anything is learnt.
+        reset_lr: restart at `t = 0` in every training, as the benchmark intends to. `False` is what its code does: the
+            reset never reaches the optimiser, so t counts all steps ever taken.
+        clip: largest norm of a network's gradient.
+        first_pulls: pulls of every arm, in turn, before anything is learned.
     """
 
     hidden: tuple[int, ...] = (50,)
@@ -58,10 +58,10 @@ Drop = Callable[[Tensor], Tensor]
 
 
 def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) -> tuple[Tensor, Tensor]:
-    """Last hidden features and outputs of every network; `drop` is applied to what a hidden layer gives.
+    """Returns the last hidden features and the outputs of every network; `drop` is applied after each hidden layer.
 
-    `columns` is `(nets, features, rows)`, or has a smaller first axis: then each of its parts is for several networks
-    in a row, and the first layer is one taller product instead of a copied batch.
+    `columns` is `(nets, features, rows)`, or has a smaller first axis: then each of its entries serves several
+    consecutive networks, and the first layer is one taller product instead of a copied batch.
 
     Examples:
         >>> shapes = (2, 5, 3), (2, 4, 5)
@@ -82,13 +82,13 @@ def _dense(layer: Layer, columns: Tensor) -> Tensor:
 
 
 def sizes(context_dim: int, hidden: Sequence[int], arms: int) -> list[tuple[int, int]]:
-    """`(in, out)` of every layer."""
+    """Returns `(in, out)` of every layer."""
     widths = [context_dim, *hidden, arms]
     return list(pairwise(widths))
 
 
 def draw_layers(streams: Streams, shape: Sequence[tuple[int, int]], init: float, nets: int = 1) -> list[Layer]:
-    """Fresh layers, `nets` networks of every trial."""
+    """Draws the initial layers of `nets` networks for every trial."""
     layers = []
     for inputs, outputs in shape:
         weight = streams.uniform(nets, outputs, inputs, low=-init, high=init).flatten(0, 1)
@@ -97,20 +97,20 @@ def draw_layers(streams: Streams, shape: Sequence[tuple[int, int]], init: float,
 
 
 def squared_error(outputs: Tensor, seen: Seen) -> Tensor:
-    """Mean squared error of every network on the arms that were pulled, `(nets,)`."""
+    """Returns the mean squared error of every network on the pulled arms, `(nets,)`."""
     return (outputs.gather(1, seen.arms) - seen.rewards).square().mean((1, 2))
 
 
 class RMSProp:
-    """The benchmark's optimiser, for many networks with a gradient norm each.
+    """The benchmark's optimiser, for many networks, each with its own gradient norm.
 
         g <- g min(1, clip / ||g||),  v <- 0.9 v + 0.1 g^2,  p <- p - lr_t g / sqrt(v + 1e-10)
 
-    v starts at one, as TensorFlow's does. torch's starts at zero, which would make the first steps at this learning
-    rate three times as large as the rate itself, whatever the gradient.
+    v starts at one, as in TensorFlow. In torch it starts at zero, which would make the first steps three times as
+    large as the learning rate, whatever the gradient.
 
     Args:
-        parameters: tensors whose first axis is the networks; changed in place.
+        parameters: tensors whose first axis is the networks; updated in place.
         training: learning rate, decay and clip.
     """
 
@@ -120,12 +120,12 @@ class RMSProp:
         self._steps = 0
 
     def restart(self) -> None:
-        """Forget how many steps were made; the squares stay."""
+        """Resets the step count; the running squares stay."""
         self._steps = 0
 
     @torch.no_grad()
     def step(self, loss: Tensor) -> None:
-        """One step down the gradient of `loss`, the sum over networks of what each should minimise."""
+        """Takes one step down the gradient of `loss`, the sum of the losses of all networks."""
         gradients = torch.autograd.grad(loss, self.parameters)
         rate = self.training.lr / (1 + self.training.decay * self._steps)
         self._steps += 1
@@ -136,6 +136,6 @@ class RMSProp:
             parameter.addcdiv_(gradient, (square + 1e-10).sqrt_(), value=-rate)
 
     def _shrink(self, gradients: Sequence[Tensor]) -> Tensor:
-        """What every network's gradient is multiplied by, `(nets,)`."""
+        """Returns the factor that clips every network's gradient, `(nets,)`."""
         norms = torch.stack([gradient.flatten(1).square().sum(1) for gradient in gradients]).sum(0).sqrt_()
         return self.training.clip / norms.clamp_(min=self.training.clip)

@@ -13,10 +13,10 @@ from .network import NetworkTraining, forward
 
 @dataclass(frozen=True)
 class NeuralLinear:
-    """Thompson sampling with an exact linear posterior over the last hidden layer, without intercept.
+    """Thompson sampling with an exact linear posterior on the last hidden layer, without intercept.
 
     Args:
-        prior: of noise and coefficients.
+        prior: prior of noise and coefficients.
         training: how the network is trained.
     """
 
@@ -24,12 +24,12 @@ class NeuralLinear:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "NeuralLinearAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return NeuralLinearAgent(setting, self)
 
 
 class NeuralLinearAgent(NetworkAgent):
-    """`NeuralLinear` under way."""
+    """`NeuralLinear` while it plays."""
 
     def __init__(self, setting: Setting, method: NeuralLinear) -> None:
         super().__init__(setting, method.training)
@@ -37,16 +37,16 @@ class NeuralLinearAgent(NetworkAgent):
         self.posterior = Posterior(setting.trials, setting.arms, width, method.prior, device)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """A draw of every arm's value."""
+        """Samples every arm's value."""
         return self.posterior.sample(self._features(contexts[..., None])[..., 0], self.streams)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """The regression learns at once, the network every so often; then all features are new."""
+        """Updates the regression at once, and the network every so often, which changes all features."""
         self.posterior.observe(self._features(contexts[..., None])[..., 0], arms, rewards)
         super().update(contexts, arms, rewards)
 
     def learn(self) -> None:
-        """One training, and the regression on what the features are now."""
+        """Trains the network, and refits the regression to its new features."""
         super().learn()
         seen = self.history.all()
         self.posterior.refit(self._features(seen.contexts).mT, seen.arms[:, 0], seen.rewards[:, 0])

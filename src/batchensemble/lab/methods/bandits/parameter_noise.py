@@ -1,4 +1,4 @@
-"""A network whose parameters are shaken for every decision."""
+"""A network whose parameters are perturbed for every decision."""
 
 import math
 from dataclasses import dataclass, field
@@ -13,15 +13,16 @@ from .network import Layer, NetworkTraining, forward
 
 @dataclass(frozen=True)
 class ParameterNoise:
-    """Gaussian noise on all parameters, as strong as it takes to change the policy a little.
+    """Gaussian noise on all parameters, just strong enough to change the policy a little.
 
-    After every training the noise grows by 1 % where the KL divergence between the softmax of the network's and of the
-    shaken network's outputs is below `-log(1 - eps + eps / arms)`, and shrinks by 1 % elsewhere; eps shrinks by 1 %.
+    After every training, the noise grows by 1 % if the KL divergence between the softmax of the network's outputs and
+    that of the perturbed network's is below `-log(1 - eps + eps / arms)`, and shrinks by 1 % otherwise; eps shrinks
+    by 1 %.
 
     Args:
-        noise: standard deviation at the start.
+        noise: initial standard deviation.
         eps: how often, roughly, the noise may change a decision.
-        rows: of the history that the divergence is measured on.
+        rows: rows of the history on which the divergence is measured.
         training: how the network is trained. Its learning rate is never reset, whatever `reset_lr` says.
     """
 
@@ -31,12 +32,12 @@ class ParameterNoise:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "ParameterNoiseAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return ParameterNoiseAgent(setting, self)
 
 
 class ParameterNoiseAgent(NetworkAgent):
-    """`ParameterNoise` under way."""
+    """`ParameterNoise` while it plays."""
 
     def __init__(self, setting: Setting, method: ParameterNoise) -> None:
         super().__init__(setting, method.training)
@@ -44,11 +45,11 @@ class ParameterNoiseAgent(NetworkAgent):
         self.noise = torch.full((setting.trials, 1, 1), method.noise, device=self.streams.device)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """The shaken network's word."""
+        """Returns the perturbed network's outputs."""
         return self.answer(self._shaken(), contexts)
 
     def learn(self) -> None:
-        """One training, and then the noise."""
+        """Trains the network, then adapts the noise."""
         for _ in range(self.training.steps):
             self.optimiser.step(self.loss(self.minibatch()))
         self._adapt()

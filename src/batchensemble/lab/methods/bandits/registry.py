@@ -1,4 +1,4 @@
-"""Ways to play, by name."""
+"""Bandit algorithms by name."""
 
 from collections.abc import Mapping
 from typing import Any

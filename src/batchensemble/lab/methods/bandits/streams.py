@@ -1,4 +1,4 @@
-"""Random numbers of many trials at once, each trial with a source of its own."""
+"""Random numbers for many trials at once, each with its own generator."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from torch import Tensor
 class Streams:
     """One generator per trial: what a trial draws does not depend on which others run beside it.
 
-    Every method gives a tensor whose first axis is the trials.
+    Every method returns a tensor whose first axis is the trials.
 
     Args:
         seeds: one per trial.
@@ -29,29 +29,29 @@ class Streams:
         return len(self._generators)
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Numbers in `[low, high)`, `(trials, *shape)`."""
+        """Draws numbers in `[low, high)`, `(trials, *shape)`."""
         return self._fill(shape, torch.float32, lambda part, g: part.uniform_(low, high, generator=g))
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Standard normal numbers, `(trials, *shape)`."""
+        """Draws standard normal numbers, `(trials, *shape)`."""
         return self._fill(shape, dtype, lambda part, g: part.normal_(generator=g))
 
     def integers(self, below: int, *shape: int) -> Tensor:
-        """Integers in `[0, below)`, `(trials, *shape)`."""
+        """Draws integers in `[0, below)`, `(trials, *shape)`."""
         return self._fill(shape, torch.int64, lambda part, g: part.random_(0, below, generator=g))
 
     def coins(self, probability: float, *shape: int) -> Tensor:
-        """Ones with this probability, else zeros, `(trials, *shape)`."""
+        """Draws ones with this probability, else zeros, `(trials, *shape)`."""
         return self._fill(shape, torch.float32, lambda part, g: part.bernoulli_(probability, generator=g))
 
     def gamma(self, concentration: Tensor) -> Tensor:
-        """Gamma numbers of unit rate and the shape parameters `(trials, ...)`, one each."""
-        # torch.distributions draws by the same function, but takes no generator
+        """Draws a gamma number of unit rate for each shape parameter in `(trials, ...)`."""
+        # torch.distributions uses the same function, but takes no generator
         parts = iter(concentration)
         return self.each(lambda g: torch._standard_gamma(next(parts), generator=g))
 
     def each(self, draw: Callable[[torch.Generator], Tensor]) -> Tensor:
-        """What a function draws from every trial's generator, trials in front."""
+        """Calls `draw` with every trial's generator and stacks the results, trials first."""
         return torch.stack([draw(generator) for generator in self._generators])
 
     def _fill(

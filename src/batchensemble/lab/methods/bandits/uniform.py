@@ -1,4 +1,4 @@
-"""Any arm, whatever happened: what every regret is compared with."""
+"""Random arms, whatever happened: the reference for every regret."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,19 @@ class Uniform:
     """Pulls an arm at random."""
 
     def start(self, setting: Setting) -> "UniformAgent":
-        """The algorithm at the start of its games."""
+        """Starts the algorithm at the beginning of its games."""
         return UniformAgent(setting)
 
 
 class UniformAgent:
-    """`Uniform` under way."""
+    """`Uniform` while it plays."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
 
     def act(self, contexts: Tensor) -> Tensor:
-        """A random arm in every trial."""
+        """Returns a random arm for every trial."""
         return self._setting.streams.integers(self._setting.arms)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Nothing."""
+        """Does nothing."""

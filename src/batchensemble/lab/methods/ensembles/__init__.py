@@ -1,4 +1,4 @@
-"""Ways to make several predictions: one network, several, dropout's samples, BatchEnsemble's members."""
+"""Ways to predict: one network, several, samples of dropout, members of a BatchEnsemble."""
 
 from .batch_ensemble import BatchEnsemble
 from .dropout import Dropout

@@ -19,20 +19,20 @@ Rows = Literal["sub-batches", "repeated", "own crops"]
 
 @dataclass(frozen=True)
 class BatchEnsemble:
-    """The paper's method, and the choices that it and its released code leave open.
+    """The paper's method, with options for what the paper and its released code leave open.
 
     Args:
-        members: how many.
-        rows: which rows a member trains on: its share of the batch (the paper), all of it (the released
-            code), or all of its images in crops of its own.
-        init: of r and s, as in `be.convert`: `sign`, `sign(0.9)`, `normal`, `first`, `ones`.
+        members: number of members.
+        rows: the rows a member trains on: its share of the batch (the paper), all of it (the released code), or all
+            of its images in the member's own crops.
+        init: initial values of r and s, as in `be.convert`: `sign`, `sign(0.9)`, `normal`, `first`, `ones`.
         norm: `shared` or `member`, as in `be.convert`.
-        rank: of the members' difference from the shared weight.
-        fast_lr_scale: learning rate of r and s relative to the rest.
-        decay: what weight decay pulls at: the `shared` weights or the `mean` weight of the members.
-        dropout: rate right before the classifier, in the wider head that `Dropout` has; samples are then
+        rank: rank of the matrix by which a member multiplies the shared weight.
+        fast_lr_scale: learning rate of r and s relative to that of the other parameters.
+        decay: what weight decay applies to: the `shared` weights or the `mean` weight of the members.
+        dropout: dropout rate right before the classifier, in the wider head that `Dropout` has; samples are then
             drawn at test time.
-        block_dropout: rate before every convolution of the residual branches.
+        block_dropout: dropout rate before every convolution of the residual branches.
         diversity: weight of a reward for pairwise KL between members, which needs repeated rows.
     """
 
@@ -52,11 +52,11 @@ class BatchEnsemble:
             raise ValueError(f"diversity compares members on the same rows; got rows={self.rows!r}")
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Itself."""
+        """Returns the method itself: one training."""
         return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """The plain network, converted."""
+        """Converts the plain network."""
         generator = torch.Generator().manual_seed(seed)
         head = matched_width(network(), self.members) if self.dropout else None
         net = network(head_width=head, dropout=self.dropout, block_dropout=self.block_dropout, generator=generator)
@@ -64,26 +64,26 @@ class BatchEnsemble:
         return be.convert(net, self.members, copy=False, generator=generator, **how)
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """One, or the same order with as many crops as members."""
+        """Returns one stream, or with own crops one per member, all in the same order."""
         if self.rows == "own crops":
             return tuple(Stream(seed, seed * self.members + i) for i in range(self.members))
         return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """The mean of the members' losses, never the loss of their mean."""
+        """Returns the mean of the members' losses, never the loss of their mean."""
         scores = self._repeated(model, batch) if self.rows == "repeated" else self._dealt(model, batch)
         if self.decay == "mean":
-            # the gradient of half the penalty is what an optimiser's weight decay adds
+            # An optimiser's weight decay adds the gradient of half the penalty.
             scores["loss"] = scores["loss"] + 0.5 * weight_decay * be.mean_weight_penalty(model)
         return scores
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Shared weights decay, or nothing does when the mean weight is in the loss."""
+        """Applies weight decay to the shared weights, or to nothing if the mean weight is in the loss."""
         decay = weight_decay if self.decay == "shared" else 0.0
         return be.parameter_groups(model, lr, decay, fast_lr_scale=self.fast_lr_scale)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """`(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
+        """Returns `(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
         model = cast(be.Ensemble, models[0])
         if not self._drops:
             return cast(Tensor, model.members(images))
@@ -92,7 +92,7 @@ class BatchEnsemble:
         return head_samples(dropping_(model), images, samples)
 
     def passes(self, samples: int) -> int:
-        """One per member and sample."""
+        """Returns one pass per member and sample."""
         return self.members * (samples if self._drops else 1)
 
     @property
@@ -100,14 +100,14 @@ class BatchEnsemble:
         return bool(self.dropout or self.block_dropout)
 
     def _dealt(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Every row to the member of its place in the batch of all processes."""
+        """Assigns every row to a member by its position in the batch of all processes."""
         if batch.place is None:
             return classified(model(batch.images), batch.labels)
         members = batch.place * self.members // batch.total
         return classified(model(batch.images, member=members), batch.labels)
 
     def _repeated(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Every row to every member."""
+        """Gives every row to every member."""
         logits = cast(be.Ensemble, model).members(batch.images)
         scores = classified(logits.flatten(0, 1), batch.labels.repeat(self.members))
         if self.diversity:
@@ -116,7 +116,7 @@ class BatchEnsemble:
 
 
 def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
-    """`(samples * members, N, classes)` from one pass, in which only the head, where the dropout is, is repeated."""
+    """Returns `(samples * members, N, classes)` from one pass that repeats only the head, where the dropout is."""
     further: list[Tensor] = []
 
     def repeat(head: nn.Module, features: tuple[Tensor, ...], logits: Tensor) -> None:
@@ -131,7 +131,7 @@ def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
 
 
 def pairwise_kl(logits: Tensor, most: float = 2.0) -> Tensor:
-    """Mean KL divergence between two members, at most `most` (so that there is an end to being different).
+    """Returns the mean KL divergence between two members, capped at `most` so that its reward is bounded.
 
     `logits` is `(members, N, classes)`.
 

@@ -1,4 +1,4 @@
-"""Monte Carlo dropout: one network asked several times, with another part of it switched off each time."""
+"""Monte Carlo dropout: one network evaluated several times, each time with other units switched off."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ Net = TypeVar("Net", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Dropout:
-    """The paper's: one more dense layer and dropout before the classifier, as large as BatchEnsemble.
+    """The paper's MC-dropout: one more dense layer and dropout before the classifier, as large as BatchEnsemble.
 
     Args:
-        rate: share of units that is switched off before the classifier; the paper does not say which.
-        block_rate: the same before every convolution of the residual branches.
-        head_width: width of the dense layer; by default what matches BatchEnsemble in parameters.
-        members: of the BatchEnsemble that is matched.
+        rate: dropout rate before the classifier; the paper does not state it.
+        block_rate: dropout rate before every convolution of the residual branches.
+        head_width: width of the dense layer; by default the one that matches BatchEnsemble in parameters.
+        members: members of the BatchEnsemble to match.
     """
 
     rate: float = 0.1
@@ -32,29 +32,29 @@ class Dropout:
     members: int = 4
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Itself."""
+        """Returns the method itself: one training."""
         return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """The network with the wider head."""
+        """Builds the network with the wider head."""
         width = self.head_width or matched_width(network(), self.members)
         generator = torch.Generator().manual_seed(seed)
         return network(head_width=width, dropout=self.rate, block_dropout=self.block_rate, generator=generator)
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """One."""
+        """Returns a single stream."""
         return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Cross-entropy under one mask per row."""
+        """Returns the cross-entropy under one mask per row."""
         return classified(model(batch.images), batch.labels)
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Kernels decay."""
+        """Applies weight decay to the kernels."""
         return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """`(samples, N, classes)`: what lies before the first mask is computed once."""
+        """Returns `(samples, N, classes)`; everything before the first mask is computed once."""
         net = dropping_(models[0])
         if self.block_rate:
             return torch.stack([net(images) for _ in range(samples)])
@@ -62,12 +62,12 @@ class Dropout:
         return torch.stack([net.get_submodule("head")(features) for _ in range(samples)])
 
     def passes(self, samples: int) -> int:
-        """One per sample, as the paper counts."""
+        """Returns one pass per sample, as the paper counts."""
         return samples
 
 
 def dropping_(model: Net) -> Net:
-    """Switches dropout on in a network that is otherwise in evaluation mode."""
+    """Turns dropout on in a network that is otherwise in evaluation mode."""
     for module in model.modules():
         if isinstance(module, nn.Dropout | nn.Dropout2d):
             module.train()
@@ -75,9 +75,9 @@ def dropping_(model: Net) -> Net:
 
 
 def matched_width(net: nn.Module, members: int) -> int:
-    """Width `h` of a dense layer before the classifier that costs what BatchEnsemble's vectors cost.
+    """Returns the width `h` of a dense layer before the classifier with as many parameters as BatchEnsemble adds.
 
-    `features h + h + h classes` replaces `features classes` parameters, and shall be `extra` more.
+    `features h + h + h classes` parameters replace `features classes`, and should be `extra` more.
 
     Examples:
         >>> from batchensemble.lab.models import resnet

@@ -1,4 +1,4 @@
-"""What every method answers: how it is built, fed, trained and asked."""
+"""The interface of every method: how it is built, fed, trained and evaluated."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -6,17 +6,17 @@ from typing import Any, NamedTuple, Protocol
 from torch import Tensor, nn
 
 Network = Callable[..., nn.Module]
-"""Makes the plain network; takes `generator`, `head_width`, `dropout`, `block_dropout` as the models do."""
+"""Builds the plain network; takes `generator`, `head_width`, `dropout`, `block_dropout` as the models do."""
 
 
 class Batch(NamedTuple):
-    """Images `(N, C, H, W)`, labels `(N,)`, and where the rows stand.
+    """Images `(N, C, H, W)`, labels `(N,)`, and the positions of the rows.
 
     Attributes:
-        images: what the network sees.
+        images: the network's inputs.
         labels: their classes.
-        place: of every row in the batch of all processes, `(N,)`; `None` where this is all of it.
-        total: rows of the batch of all processes.
+        place: position of every row in the batch of all processes, `(N,)`; `None` with a single process.
+        total: rows in the batch of all processes.
     """
 
     images: Tensor
@@ -26,46 +26,46 @@ class Batch(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """An order of the training images and a source of crops, each named by its seed."""
+    """An order of the training images and a source of crops, each given by its seed."""
 
     order: int
     crops: int
 
 
 class SeededMethod(NamedTuple):
-    """One of the trainings that a method consists of: what is trained, itself or a simpler method, and its seed."""
+    """One of the trainings a method consists of: what is trained, the method itself or a simpler one, and its seed."""
 
     method: "Method"
     seed: int
 
 
 class Method(Protocol):
-    """A way to make an ensemble. Implementations are frozen dataclasses, and their fields are settings."""
+    """A way to make an ensemble. Implementations are frozen dataclasses whose fields are settings."""
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """The trainings it needs: usually itself; for a naive ensemble one single network per member."""
+        """Returns the trainings it needs: usually itself; for a naive ensemble, a single network per member."""
         ...
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """What one training trains."""
+        """Builds the model of one training."""
         ...
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """What a batch is made of: its rows are these streams one after another."""
+        """Returns the streams of a batch, whose rows follow one another in it."""
         ...
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """What is minimised, `loss`, and what is logged besides: `cross_entropy` and `accuracy`."""
+        """Returns the `loss` to minimise, and `cross_entropy` and `accuracy` for the log."""
         ...
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """The optimiser's parameter groups."""
+        """Returns the optimiser's parameter groups."""
         ...
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """`(predictions, N, classes)` from the trained parts in evaluation mode; dropout makes `samples`."""
+        """Returns `(predictions, N, classes)` from the trained parts in evaluation mode; dropout draws `samples`."""
         ...
 
     def passes(self, samples: int) -> int:
-        """How often every image goes through a network to be classified."""
+        """Returns the number of forward passes per image."""
         ...

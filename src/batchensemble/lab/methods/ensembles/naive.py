@@ -1,4 +1,4 @@
-"""Independent networks: the ensemble that costs as many networks as it has members."""
+"""The naive ensemble: independent networks, at the cost of one network per member."""
 
 import copy
 from collections.abc import Sequence
@@ -18,51 +18,51 @@ from .single import Single
 
 @dataclass(frozen=True)
 class Naive:
-    """Networks that differ in initialisation, order and crops: the single networks of neighbouring seeds.
+    """Networks that differ in initialisation, order and crops: the single networks of consecutive seeds.
 
     Args:
-        members: how many.
-        together: train all in one pass of stacked weights (where they fit) instead of one after another;
-            every member still starts from its own seed and sees its own images.
+        members: number of networks.
+        together: train all at once with stacked weights (if they fit) instead of one after another; every member still
+            starts from its own seed and sees its own images.
     """
 
     members: int = 4
     together: bool = False
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """The single networks, which are then trained once for whoever asks, or itself when together."""
+        """Returns the single networks, trained once for whoever asks, or itself if trained together."""
         if self.together:
             return (SeededMethod(self, seed),)
         return tuple(SeededMethod(Single(), self._seed(seed, i)) for i in range(self.members))
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """All networks as one module of stacked weights."""
+        """Builds all networks as one module of stacked weights."""
         single = Single()
         return Stacked([single.build(network, self._seed(seed, i)) for i in range(self.members)])
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """One per member, the same that it would see on its own."""
+        """Returns one stream per member, the same as it would have on its own."""
         return tuple(Stream(self._seed(seed, i), self._seed(seed, i)) for i in range(self.members))
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """The sum of the members' losses, so that each learns at the rate of a single network."""
+        """Returns the sum of the members' losses, so that each learns at the rate of a single network."""
         logits = model(batch.images.reshape(self.members, -1, *batch.images.shape[1:]))
         scores = classified(logits.flatten(0, 1), batch.labels)
         return {**scores, "loss": scores["loss"] * self.members}
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Kernels decay."""
+        """Applies weight decay to the kernels."""
         return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """`(members, N, classes)`."""
+        """Returns `(members, N, classes)`."""
         if self.together:
             logits: Tensor = models[0](images.expand(self.members, *images.shape))
             return logits
         return torch.stack([model(images) for model in models])
 
     def passes(self, samples: int) -> int:
-        """One per member."""
+        """Returns one pass per member."""
         return self.members
 
     def _seed(self, seed: int, member: int) -> int:
@@ -70,7 +70,7 @@ class Naive:
 
 
 class Stacked(nn.Module):
-    """Networks of one architecture as one: parameters and buffers keep their names and get a member axis.
+    """Networks of one architecture as one module: parameters and buffers keep their names and gain a member axis.
 
     Examples:
         >>> nets = [nn.Linear(3, 2) for _ in range(4)]
@@ -90,13 +90,13 @@ class Stacked(nn.Module):
             setattr(module, leaf, stacked)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images `(members, N, ...)`, every member its own, to `(members, N, classes)`."""
+        """Maps images `(members, N, ...)`, separate for every member, to `(members, N, classes)`."""
         state = {**dict(self.net.named_parameters()), **dict(self.net.named_buffers())}
 
         def member(state: dict[str, Tensor], images: Tensor) -> Tensor:
             return cast(Tensor, functional_call(self.net, state, images))
 
-        # vmap has no rule for pooling where channels come last
+        # vmap has no rule for pooling in channels-last format
         return vmap(member, randomness="different")(state, images.contiguous())
 
 

@@ -1,11 +1,11 @@
-"""What the methods minimise."""
+"""The loss that the methods minimise."""
 
 import torch.nn.functional as F
 from torch import Tensor
 
 
 def classified(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Mean cross-entropy, which is the `loss`, and accuracy of logits `(N, classes)`.
+    """Returns the mean cross-entropy, which is the `loss`, and the accuracy of logits `(N, classes)`.
 
     Examples:
         >>> import torch

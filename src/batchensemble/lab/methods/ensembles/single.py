@@ -1,4 +1,4 @@
-"""One network: what every ensemble is measured against."""
+"""One network: the baseline of every ensemble."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,30 +18,30 @@ class Single:
     """One network, one prediction."""
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Itself."""
+        """Returns the method itself: one training."""
         return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """The plain network."""
+        """Builds the plain network."""
         return network(generator=torch.Generator().manual_seed(seed))
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """One."""
+        """Returns a single stream."""
         return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Cross-entropy."""
+        """Returns the cross-entropy."""
         return classified(model(batch.images), batch.labels)
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Kernels decay."""
+        """Applies weight decay to the kernels."""
         return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """`(1, N, classes)`."""
+        """Returns `(1, N, classes)`."""
         logits: Tensor = models[0](images)
         return logits[None]
 
     def passes(self, samples: int) -> int:
-        """One."""
+        """Returns one: a single pass per image."""
         return 1

@@ -1,4 +1,4 @@
-"""Ways to learn tasks one after another: with and without forgetting, at very different costs."""
+"""Methods that learn tasks one after another, with and without forgetting, at very different costs."""
 
 from .batch_ensemble import BatchEnsemble
 from .bn_tuned import BNTuned

@@ -19,13 +19,13 @@ class BatchEnsemble:
     """`batchensemble.lifelong.Learner` with its options; the defaults are the paper's.
 
     Args:
-        rank: components of a task's fast matrix.
-        norm: a task's own `statistics` with common scales and shifts (the paper's number of parameters), all frozen
-            after the first task (`shared`), or norms of a task's own (`member`).
-        init: of r and s.
-        start: how later tasks begin: as `init` says, as the `first` task or as the most `similar` one.
-        laterals: how many earlier tasks a new one looks at.
-        lr_scale: learning rate of later tasks relative to the first one's.
+        rank: number of rank-one terms in a task's fast matrix.
+        norm: each task's own `statistics` with shared scales and shifts (the paper's number of parameters), everything
+            frozen after the first task (`shared`), or each task's own norms (`member`).
+        init: initial values of r and s.
+        start: how later tasks start: as `init` says, from the `first` task or from the most `similar` one.
+        laterals: number of earlier tasks that a new one is connected to.
+        lr_scale: learning rate of later tasks relative to that of the first.
     """
 
     rank: int = 1
@@ -36,7 +36,7 @@ class BatchEnsemble:
     lr_scale: float = 1.0
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "LearnerStudent":
-        """A learner around a new network."""
+        """Returns a learner around a new network."""
         trunk = network(torch.Generator().manual_seed(seed))
         learner = Learner(
             trunk,
@@ -53,13 +53,13 @@ class BatchEnsemble:
 
 
 class LearnerStudent:
-    """The library's learner in the place of a student; it keeps its own trainings."""
+    """The library's learner as a student; it keeps its own trainings."""
 
     def __init__(self, learner: Learner, lr_scale: float) -> None:
         self.learner, self.lr_scale = learner, lr_scale
 
     def learn(self, lesson: Lesson) -> None:
-        """Learns a task, unless the learner's folder has it."""
+        """Learns a task, unless the learner's folder already has it."""
         name, account = str(lesson.number), lesson.account()
         if name in self.learner.tasks:
             account.settle(lesson.training.epochs)
@@ -70,21 +70,21 @@ class LearnerStudent:
             training = replace(training, lr=training.lr * self.lr_scale)
         data, classes = lesson.part.data, lesson.classes
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StalledTask)  # how well a task is learnt is recorded
+            warnings.simplefilter("ignore", StalledTask)  # records show how well a task is learned
             done = self.learner.learn(data, name, classes=classes, training=training)
         account.settle(len(done))
         lesson.history.extend(done)
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """What the task's member and head say."""
+        """Returns the logits of the task's member and head."""
         answers: Tensor = self.learner(images, task)
         return answers
 
     def parameters_kept(self) -> int:
-        """Shared weights, vectors and heads."""
+        """Counts shared weights, vectors and heads."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
 
     def numbers_remembered(self) -> int:
-        """The norms' statistics."""
+        """Counts the norms' statistics."""
         return statistics(self.learner)

@@ -1,4 +1,4 @@
-"""BN-tuned: one network, in which every task has batch norms and a head of its own."""
+"""BN-tuned: one network in which every task has its own batch norms and head."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +14,19 @@ from .method import Network
 
 @dataclass(frozen=True)
 class BNTuned:
-    """The first task trains everything; later ones their own norms (scale, shift, statistics) and head.
+    """The first task trains everything; later ones train their own norms (scale, shift, statistics) and head.
 
     This is the library's learner without fast weights. To compare at an equal number of parameters, give it a wider
     network.
 
     Args:
-        lr_scale: learning rate of later tasks relative to the first one's.
+        lr_scale: learning rate of later tasks relative to that of the first.
     """
 
     lr_scale: float = 1.0
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> LearnerStudent:
-        """A learner whose tasks differ in norms only; they begin as the first task's.
+        """Returns a learner whose tasks differ only in their norms, which start from the first task's.
 
         Raises:
             ValueError: the network has no batch norm.

@@ -1,4 +1,4 @@
-"""RCL's controller: an LSTM that chooses for layer after layer, and learns from what it earns."""
+"""RCL's controller: an LSTM that makes a choice for each layer in turn, and learns from the reward."""
 
 import torch
 import torch.nn.functional as F
@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 
 class Controller(nn.Module):
-    """Actor and critic: an LSTM of two layers of 100 units over the network's layers.
+    """Actor and critic: an LSTM with two layers of 100 units that runs over the network's layers.
 
     Args:
-        layers: how many choices it makes.
-        choices: between how many.
-        seed: of its weights and choices.
-        lr: of Adam.
+        layers: number of layers, each of which needs a choice.
+        choices: number of options per layer.
+        seed: seeds its weights and choices.
+        lr: learning rate of Adam.
     """
 
     def __init__(self, layers: int, choices: int, seed: int, lr: float = 1e-3) -> None:
@@ -21,7 +21,7 @@ class Controller(nn.Module):
         self.generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.embedding = nn.Embedding(choices + 1, 32)  # the last one says that nothing was chosen yet
+            self.embedding = nn.Embedding(choices + 1, 32)  # the last one stands for nothing chosen yet
             self.memory = nn.LSTM(32, 100, num_layers=2, batch_first=True)
             self.actor = nn.Linear(100, choices)
             self.critic = nn.Linear(100, 1)
@@ -30,7 +30,7 @@ class Controller(nn.Module):
 
     @torch.no_grad()
     def choose(self) -> list[int]:
-        """A choice for every layer, drawn one after another."""
+        """Draws a choice for every layer, one after another."""
         chosen: list[int] = []
         for place in range(self.layers):
             log_chances, _ = self._judged([*chosen, 0])
@@ -38,7 +38,7 @@ class Controller(nn.Module):
         return chosen
 
     def learn(self, chosen: list[int], reward: float) -> None:
-        """One step of actor and critic: choices that earned more than expected become more likely."""
+        """Takes one step of actor and critic: choices that earned more than expected become more likely."""
         log_chances, expected = self._judged(chosen)
         taken = log_chances.gather(1, torch.tensor(chosen)[:, None]).squeeze(1)
         advantage = reward - expected
@@ -48,7 +48,7 @@ class Controller(nn.Module):
         self._optimizer.step()
 
     def _judged(self, chosen: list[int]) -> tuple[Tensor, Tensor]:
-        """Log-chances `(layers, choices)` of every choice given those before, and the expected reward `(layers,)`."""
+        """Returns log-probabilities `(layers, choices)` given earlier choices, and the expected reward `(layers,)`."""
         shifted = torch.tensor([[self._nothing, *chosen[:-1]]])
         states, _ = self.memory(self.embedding(shifted))
         return F.log_softmax(self.actor(states[0]), 1), self.critic(states[0]).squeeze(1)

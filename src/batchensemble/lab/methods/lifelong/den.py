@@ -1,4 +1,4 @@
-"""Dynamically expandable networks (Yoon et al., 2018), from the paper's description, for plain chains like LeNet."""
+"""Dynamically expandable networks (Yoon et al., 2018), after the paper's description, for plain chains like LeNet."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,24 +12,24 @@ from .growing import Growing, Masks, Widths, hold, spread
 from .lesson import Lesson, new_head
 from .method import Network
 
-ZERO = 1e-3  # weights below count as absent
+ZERO = 1e-3  # smaller weights count as absent
 
 
 @dataclass(frozen=True)
 class DEN:
-    """Selective retraining, expansion where the loss stays high, and units that drifted are split.
+    """Retrains selectively, expands if the loss stays high, and splits units that drifted.
 
-    The constants are those of the authors' released code where it has them. Decided here: units are added in
-    proportion to a layer's first width, instead of ten to each (a convolution of LeNet has six); at most that many are
-    split; of a split unit the old half sends to units that were there, the new one to new units; every phase lasts as
+    The constants are those of the authors' released code where it has them. Our own decisions: units are added in
+    proportion to a layer's initial width, instead of ten to each (a convolution of LeNet has six); at most that many
+    are split; of a split unit, the old half feeds existing units and the new half feeds new ones; every phase lasts as
     long as one training of the other methods; a proximal step follows every step of gradient descent.
 
     Args:
-        sparsity: of weights (L1), which decides what a new task retrains.
-        group_sparsity: of new units' weights; a unit that it brings to zero is taken out again.
-        drift: pulls retrained weights to what they were.
-        share: of a layer's first width that is added.
-        loss: from which on the network expands.
+        sparsity: strength of the L1 penalty on weights, which decides what a new task retrains.
+        group_sparsity: strength of the group penalty on new units; a unit that it drives to zero is removed again.
+        drift: strength of the pull of retrained weights towards their old values.
+        share: number of units to add, as a share of a layer's initial width.
+        loss: loss above which the network expands.
         split: distance that a unit's weights may move before it is split.
     """
 
@@ -41,13 +41,13 @@ class DEN:
     split: float = 0.05
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Expandable":
-        """The network at its first widths."""
+        """Returns the network at its initial widths."""
         generator = torch.Generator().manual_seed(seed)
         return Expandable(self, Growing(network(generator), generator), seed)
 
 
 class Expandable(nn.Module):
-    """A growing network, a head and a time stamp (a width for every layer) per task."""
+    """A growing network, with a head and a time stamp (a width for every layer) per task."""
 
     def __init__(self, method: DEN, net: Growing, seed: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Expandable(nn.Module):
         self.stamps: list[Widths] = []
 
     def learn(self, lesson: Lesson) -> None:
-        """The first task trains everything; a later one goes through all phases."""
+        """Trains everything on the first task; takes a later one through all phases."""
         self._new_head(lesson)
         self.train()
         if not self.stamps:
@@ -74,7 +74,7 @@ class Expandable(nn.Module):
     # ---- phases --------------------------------------------------------------------------------------------------
 
     def _retrain(self, lesson: Lesson, before: list[Tensor]) -> None:
-        """A sparse head first; then what it is connected to, held near what it was."""
+        """Trains a sparse head first, then everything it is connected to, held close to its old values."""
         head = self.heads[-1]
         self._train(lesson, "select", head, after=self._shrink(lesson, head))
         masks = self._connected()
@@ -87,7 +87,7 @@ class Expandable(nn.Module):
         self._train(lesson, "retrain", nn.ModuleList([self.net, head]), penalty=pull, after=restore)
 
     def _expand(self, lesson: Lesson) -> None:
-        """Adds units, trains them alone, and takes out those that group sparsity brought to nothing."""
+        """Adds units, trains only them, and removes those that group sparsity drove to zero."""
         old = self.net.widths
         self._grow(lesson, [ceil(self.method.share * width) for width in self.net.first_widths])
         restore = hold(list(self.net.parameters()), self.net.new_entries(old))
@@ -106,7 +106,7 @@ class Expandable(nn.Module):
 
     @torch.no_grad()
     def _split(self, lesson: Lesson, before: list[Tensor]) -> None:
-        """Units that moved far become two: the old one as it was for earlier tasks, a new one as it is now."""
+        """Splits units that moved far: the old one returns to its earlier values, a new one has the current ones."""
         moved = [self._drifted(place, before[2 * place]) for place in range(len(self.net.layers))]
         counts = [len(units) for units in moved]
         if not any(counts):
@@ -126,7 +126,7 @@ class Expandable(nn.Module):
     # ---- parts of phases -----------------------------------------------------------------------------------------
 
     def _connected(self) -> Masks:
-        """Weights on a path to the head that is nowhere absent: between units that were reached from above."""
+        """Returns masks of the weights between units that are connected to the head by a path of present weights."""
         head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
         reached = (head.weight.abs() > ZERO).any(0)
         masks: Masks = []
@@ -138,7 +138,7 @@ class Expandable(nn.Module):
         return masks
 
     def _drifted(self, place: int, was: Tensor) -> Tensor:
-        """Units of a layer that moved more than allowed, those that moved most, at most as many as are added."""
+        """Returns the units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
         weight = self.net.weights()[place][0]
         distance = (weight[: len(was), : was.shape[1]] - was).flatten(1).norm(dim=1)
         most = ceil(self.method.share * self.net.first_widths[place])
@@ -147,7 +147,7 @@ class Expandable(nn.Module):
         return far
 
     def _send(self, moved: list[Tensor], old: Widths) -> None:
-        """To new units and to the head, new halves send what their unit sent, and old halves nothing."""
+        """Rewires split units: the new half takes over what the unit fed to new units and to the head."""
         for place, units in enumerate(moved[:-1]):
             weight = self.net.weights()[place + 1][0]
             by_unit = weight.unflatten(1, (self.net.widths[place], -1))[old[place + 1] :]
@@ -168,7 +168,7 @@ class Expandable(nn.Module):
         head.weight = nn.Parameter(head.weight.detach()[:, kept[-1]])
 
     def _shrink(self, lesson: Lesson, module: nn.Module) -> Callable[[], None]:
-        """The proximal step of L1: every weight goes towards zero, and stays there."""
+        """Returns the proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
         step = lesson.training.lr * self.method.sparsity
 
         @torch.no_grad()
@@ -201,7 +201,7 @@ class Expandable(nn.Module):
         after: Callable[[], None],
         penalty: Callable[[], Tensor] | None = None,
     ) -> None:
-        """One phase; the decay is the authors' L2."""
+        """Trains one phase; weight decay plays the part of the authors' L2 penalty."""
         widths, head = self.net.widths, self.heads[-1]
 
         def answer(x: Tensor) -> Tensor:
@@ -214,14 +214,14 @@ class Expandable(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """What the units that the task knew say."""
+        """Returns the logits from the units that the task knew."""
         answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
         return answers
 
     def parameters_kept(self) -> int:
-        """Network, heads and time stamps."""
+        """Counts the network, heads and time stamps."""
         return sum(p.numel() for p in self.parameters()) + sum(map(len, self.stamps))
 
     def numbers_remembered(self) -> int:
-        """None."""
+        """Returns zero."""
         return 0

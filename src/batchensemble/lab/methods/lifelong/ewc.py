@@ -1,4 +1,4 @@
-"""Elastic weight consolidation (Kirkpatrick et al., 2017): weights that mattered are held back by springs."""
+"""Elastic weight consolidation (Kirkpatrick et al., 2017): springs hold back the weights that mattered."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -17,22 +17,22 @@ from .trunk import Trunk
 
 Labels = Literal["sampled", "true"]
 TINY = 1e-30
-AT_ONCE = 16  # gradients of that many rows are held in memory together
+AT_ONCE = 16  # rows whose gradients are held in memory together
 
 
 @dataclass(frozen=True)
 class EWC:
-    """Finetuning with the penalty `strength / 2 * sum_t sum_i F_t,i (w_i - w_t,i)^2` over earlier tasks t.
+    """Fine-tuning with the penalty `strength / 2 * sum_t sum_i F_t,i (w_i - w_t,i)^2` over earlier tasks t.
 
-    F is the diagonal of the Fisher information, the mean over rows of squared gradients of single rows' log-likelihood
-    (not squared gradients of batches), in evaluation mode. Half is in the penalty; implementations without it have
-    twice the strength for the same number. A spring so stiff that gradient descent would overshoot (learning rate times
-    strength times F above a half) is softened to that.
+    F is the diagonal of the Fisher information: the mean over rows of the squared gradient of a single row's
+    log-likelihood (not of a batch's), in evaluation mode. The penalty includes a factor of one half; implementations
+    without it are twice as strong at the same number. A spring so stiff that gradient descent would overshoot (learning
+    rate times strength times F above a half) is softened to that limit.
 
     Args:
-        strength: of the springs.
-        rows: of a task that its Fisher information is measured on.
-        labels: `sampled` from the network's own answers (the Fisher information), or the `true` ones (the empirical).
+        strength: strength of the springs.
+        rows: rows of a task on which its Fisher information is measured.
+        labels: `sampled` from the network's predictions (the Fisher information), or the `true` ones (the empirical).
     """
 
     strength: float = 30.0
@@ -40,14 +40,14 @@ class EWC:
     labels: Labels = "sampled"
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Consolidated":
-        """The network without springs."""
+        """Returns the network without springs."""
         return Consolidated(self, network(torch.Generator().manual_seed(seed)), seed)
 
 
 class Consolidated(OneNetwork):
     """A network with springs.
 
-    The penalties of all tasks are one quadratic form, so that two numbers for every weight remember them all:
+    The penalties of all tasks form one quadratic form, so two numbers per weight are enough for all of them:
     `sum_t F_t` and `sum_t F_t w_t`.
     """
 
@@ -69,17 +69,17 @@ class Consolidated(OneNetwork):
         self.remember(lesson, head)
 
     def penalty(self, most: float = torch.inf) -> Tensor:
-        """The springs' energy up to a constant, none of them stiffer than `most`."""
+        """Returns the springs' energy up to a constant, none of them stiffer than `most`."""
         springs = zip(self.trunk.parameters(), self.stiffness, self.pull, strict=True)
         energies = []
         for weight, stiffness, pull in springs:
-            rest = pull / stiffness.clamp(min=TINY)  # where all tasks' springs together would have the weight
+            rest = pull / stiffness.clamp(min=TINY)  # where the springs of all tasks together are at rest
             energies.append((stiffness.clamp(max=most) * (weight - rest).square()).sum())
         return self.method.strength / 2 * torch.stack(energies).sum()
 
     @torch.no_grad()
     def remember(self, lesson: Lesson, head: nn.Linear) -> None:
-        """Adds the springs of a task that was just learnt."""
+        """Adds the springs of a task that was just learned."""
         generator = torch.Generator().manual_seed(lesson.seed_in(self.seed))
         rows = torch.randperm(len(lesson.part), generator=generator)[: self.method.rows]
         x, y = (tensor.to(head.weight.device) for tensor in lesson.part.rows(rows.tolist()))
@@ -95,12 +95,12 @@ class Consolidated(OneNetwork):
         self.pull = [p + f * w for p, f, w in zip(self.pull or zeros, fresh, weights, strict=True)]
 
     def numbers_remembered(self) -> int:
-        """Two for every weight of the network, and the norms' statistics."""
+        """Counts two numbers for every weight of the network, and the norms' statistics."""
         return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull)) + statistics(self)
 
 
 def fisher(trunk: Trunk, head: nn.Linear, images: Tensor, labels: Tensor) -> list[Tensor]:
-    """Mean over rows of the squared gradient of a row's log-likelihood, for every parameter of the trunk."""
+    """Returns the mean over rows of the squared gradient of a row's log-likelihood, for every trunk parameter."""
     weights = {name: w.detach() for name, w in trunk.named_parameters()}
     buffers = dict(trunk.named_buffers())
 

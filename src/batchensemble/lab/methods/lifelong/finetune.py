@@ -1,4 +1,4 @@
-"""Vanilla: one network that is trained on one task after another, with a head for each."""
+"""Vanilla: one network trained on one task after another, with a head for each."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,10 @@ from .trunk import Trunk
 
 @dataclass(frozen=True)
 class Finetune:
-    """Every task trains the whole network; nothing protects what it learnt before."""
+    """Every task trains the whole network; nothing protects what it learned before."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "OneNetwork":
-        """The network, and no head yet."""
+        """Returns the network, without any head yet."""
         return OneNetwork(network(torch.Generator().manual_seed(seed)), seed)
 
 
@@ -29,14 +29,14 @@ class OneNetwork(nn.Module):
         self.heads = nn.ModuleList()
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains everything and a new head."""
+        """Trains the whole network and a new head."""
         head = self.add_head(lesson)
         self.train()
         lesson.train(self, lambda x: head(self.trunk(x)), nn.ModuleList([self.trunk, head]))
         self.eval()
 
     def add_head(self, lesson: Lesson) -> nn.Linear:
-        """A new head for the lesson's task."""
+        """Adds a head for the lesson's task."""
         device = next(self.trunk.parameters()).device
         head = new_head(self.trunk.features, lesson.classes, lesson.seed_in(self.seed)).to(device)
         self.heads.append(head)
@@ -44,14 +44,14 @@ class OneNetwork(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """The task's head on what the network sees now."""
+        """Applies the task's head to the network's current features."""
         answers: Tensor = self.heads[task](self.trunk(images))
         return answers
 
     def parameters_kept(self) -> int:
-        """Network and heads."""
+        """Counts the network and heads."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """The norms' statistics."""
+        """Counts the norms' statistics."""
         return statistics(self)

@@ -1,7 +1,7 @@
-"""A plain chain of layers whose widths grow: what DEN and RCL have in common.
+"""A plain chain of layers whose widths grow, shared by DEN and RCL.
 
-Units are only ever added at the end of a layer, so that a task is a width for every layer: it sees the first units,
-those that were there when it was learnt, and whatever is added later is hidden from it.
+Units are only ever added at the end of a layer, so a task is described by a width for every layer: it sees the first
+units, those that existed when it was learned, and nothing that was added later.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from .trunk import Trunk
 
 Widths = tuple[int, ...]
-"""Units of every layer that a task sees."""
+"""The number of units of every layer that a task sees."""
 Masks = list[Tensor]
-"""For every parameter which of its entries are meant."""
+"""For every parameter, the selected entries."""
 
 
 class Growing(nn.Module):
@@ -23,7 +23,7 @@ class Growing(nn.Module):
 
     Args:
         trunk: a network like LeNet; anything but a plain chain is refused.
-        generator: of the weights of new units.
+        generator: draws the weights of new units.
 
     Examples:
         >>> from .trunk import lenet_trunk
@@ -50,29 +50,29 @@ class Growing(nn.Module):
 
     @property
     def widths(self) -> Widths:
-        """Units of every layer."""
+        """The number of units of every layer."""
         return tuple(len(weight) for weight, _ in self.weights())
 
     def weights(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Weight and bias of every layer."""
+        """Returns weight and bias of every layer."""
         return [(layer.weight, layer.bias) for layer in self.layers]  # type: ignore[misc]
 
     def forward(self, x: Tensor, widths: Widths) -> Tensor:
-        """Images to the features `(N, widths[-1])` of a task."""
+        """Maps images to a task's features `(N, widths[-1])`."""
         for layer, after, width in zip(self.layers, self.between, widths, strict=True):
-            # channels come first when maps are flattened, so that hidden inputs are always the last ones
+            # Maps are flattened channels first, so hidden inputs always come last.
             weight, bias = layer.weight[:width, : x.shape[1]], layer.bias[:width]  # type: ignore[index]
             x = after(F.conv2d(x, weight, bias) if isinstance(layer, nn.Conv2d) else F.linear(x, weight, bias))
         return x
 
     def inputs_per_unit(self) -> list[int]:
-        """Inputs of every layer that come from one unit of the layer before: more than one where maps are flattened."""
+        """Returns each layer's inputs per unit of the layer before: more than one where maps are flattened."""
         firsts = [weight.shape[1] for weight, _ in self.weights()]
         return [1, *(inputs // width for inputs, width in zip(firsts[1:], self.widths[:-1], strict=True))]
 
     @torch.no_grad()
     def grow_(self, counts: Sequence[int]) -> None:
-        """Adds units: their inputs are drawn (He-normal), what they send to units that were there is zero."""
+        """Adds units: their incoming weights are drawn (He-normal), those to existing units are zero."""
         inputs = [0, *(n * each for n, each in zip(counts[:-1], self.inputs_per_unit()[1:], strict=True))]
         for layer, (weight, bias), count, more in zip(self.layers, self.weights(), counts, inputs, strict=True):
             grown = weight.new_zeros(len(weight) + count, weight.shape[1] + more, *weight.shape[2:])
@@ -83,7 +83,7 @@ class Growing(nn.Module):
 
     @torch.no_grad()
     def keep_(self, units: Sequence[Tensor]) -> None:
-        """Loses all units but those named, `(kept,)` for every layer."""
+        """Removes all units except those given, `(kept,)` for every layer."""
         columns = torch.arange(self.weights()[0][0].shape[1], device=units[0].device)
         places = zip(self.layers, self.weights(), units, [*self.inputs_per_unit()[1:], 1], strict=True)
         for layer, (weight, bias), kept, each in places:
@@ -91,7 +91,7 @@ class Growing(nn.Module):
             columns = (kept[:, None] * each + torch.arange(each, device=kept.device)).flatten()
 
     def new_entries(self, old: Widths) -> Masks:
-        """Weights to or from units beyond `old`, and those units' biases, in the order of `parameters`."""
+        """Masks weights to or from units beyond `old`, and those units' biases, in the order of `parameters`."""
         masks: Masks = []
         firsts = [self.weights()[0][0].shape[1], *old[:-1]]
         places = zip(self.weights(), old, firsts, self.inputs_per_unit(), strict=True)
@@ -103,12 +103,12 @@ class Growing(nn.Module):
 
 
 def spread(mask: Tensor, weight: Tensor) -> Tensor:
-    """A mask `(out, in)` in the shape of a layer's weight."""
+    """Expands a mask `(out, in)` to the shape of a layer's weight."""
     return mask.view(*mask.shape, *[1] * (weight.ndim - 2)).expand_as(weight)
 
 
 def hold(parameters: Sequence[nn.Parameter], masks: Masks) -> Callable[[], None]:
-    """A function that puts all entries outside the masks back to what they are now: momentum moves them otherwise."""
+    """Returns a function that resets all entries outside the masks to their current values: momentum moves them."""
     kept = [parameter.detach().clone() for parameter in parameters]
 
     @torch.no_grad()

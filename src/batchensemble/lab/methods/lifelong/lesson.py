@@ -1,4 +1,4 @@
-"""One task as a method gets it: the data, how to train on it, and where a training is kept."""
+"""A task as a method receives it: the data, how to train on it, and where trainings are kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from .account import Account
 from .meter import Meter
 
 MOST_TASKS = 2**16
-"""Of a run; seeds of tasks are counted in steps of it."""
+"""Most tasks in a run, and so the distance between the seeds of consecutive runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +24,12 @@ class Lesson:
     """A task to learn.
 
     Args:
-        number: of the task, from 0.
-        part: its training rows and how many classes they have.
+        number: number of the task, from 0.
+        part: its training rows and their number of classes.
         training: how a network is trained on a task.
-        folder: keeps every training that a method does for the task, so that a method that was killed only repeats
-            what lies between them; and what each of them took.
-        meter: counts what is computed.
+        folder: keeps every training that a method runs for the task, so that a method that was killed repeats only
+            what lies between them; and the cost of each.
+        meter: counts operations.
         history: every epoch of every training so far, in order.
     """
 
@@ -42,15 +42,15 @@ class Lesson:
 
     @property
     def classes(self) -> int:
-        """How many classes the task has."""
+        """The number of classes in the task."""
         return self.part.classes
 
     def seed_in(self, run: int) -> int:
-        """The task's own seed in the run of a seed: no two tasks of any two runs have the same."""
+        """Returns the task's own seed, given that of the run; no two tasks of any runs share one."""
         return MOST_TASKS * run + self.number
 
     def metered(self, account: Account) -> Training:
-        """The training with a meter at every step, and an account of every epoch."""
+        """Returns the training with every step metered and every epoch noted in the account."""
         return replace(self.training, around_step=self.meter.around_step, after_epoch=account.note)
 
     def train(
@@ -70,12 +70,12 @@ class Lesson:
 
         Args:
             module: holds everything that the training changes.
-            logits: of the task for a batch of images.
-            trained: the part that trains.
-            phase: names the training, where a method does several for a task.
-            epochs: instead of the lesson's.
-            weight_decay: instead of the lesson's.
-            part: other rows than the lesson's.
+            logits: maps a batch of images to the task's logits.
+            trained: the part to train.
+            phase: name of the training, if a method runs several for a task.
+            epochs: epochs to use instead of the lesson's.
+            weight_decay: weight decay to use instead of the lesson's.
+            part: rows to use instead of the lesson's.
             penalty: added to the loss.
             after_step: called after every step.
         """
@@ -96,7 +96,7 @@ class Lesson:
         return done[-1].accuracy if done else 0.0
 
     def seen(self, x: Tensor, seed: int) -> Tensor:
-        """Inputs as training sees them, with crops that follow from the seed."""
+        """Returns inputs as training sees them, with crops determined by the seed."""
         if self.training.augment is None:
             return x
         with torch.random.fork_rng([x.device] if x.is_cuda else []):
@@ -104,7 +104,7 @@ class Lesson:
             return self.training.augment(x)
 
     def account(self, phase: str = "only") -> Account:
-        """What a training of this task takes, and what it took before this process."""
+        """Returns the account of a training of this task, including what earlier processes did."""
         return Account(self.meter, self.folder and self.folder / f"task-{self.number}-{phase}.json")
 
     def _checkpoint(self, phase: str) -> Checkpoint | None:
@@ -115,14 +115,14 @@ class Lesson:
 
 
 def new_head(features: int, classes: int, seed: int) -> nn.Linear:
-    """A linear head whose start follows from the seed."""
+    """Returns a linear head initialised from the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Linear(features, classes)
 
 
 def statistics(module: nn.Module) -> int:
-    """Numbers that a module keeps and does not train: running means and variances.
+    """Counts the numbers that a module keeps but does not train: running means and variances.
 
     Examples:
         >>> statistics(nn.BatchNorm2d(4))

@@ -1,4 +1,4 @@
-"""Floating-point operations, by torch's own counter, without slowing a training down."""
+"""Counts floating-point operations with torch's own counter, without slowing training down."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,10 +7,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 class Meter:
-    """Adds up operations: all steps of a training have the same shapes, so that its first one is counted for all.
+    """Adds up operations; all steps of a training have the same shapes, so the first one is counted for all.
 
-    torch counts multiplications and additions of matrix products and convolutions, forward and backward; what works
-    element by element (fast weights' Hadamard products, norms) is not in it.
+    torch counts the multiplications and additions of matrix products and convolutions, forward and backward;
+    element-wise work (the Hadamard products of fast weights, norms) is not included.
 
     Examples:
         >>> import torch
@@ -23,21 +23,21 @@ class Meter:
 
     def __init__(self) -> None:
         self.operations: float = 0
-        self.former_seconds = 0.0  # of trainings that former processes did or began
+        self.former_seconds = 0.0  # of trainings that earlier processes completed or began
         self.former_processor_seconds = 0.0
         self._per_step: float = 0
-        self._next = -1  # step of the training that is under way
+        self._next = -1  # the next step of the current training
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Counts everything in it."""
+        """Counts everything inside the block."""
         with FlopCounterMode(display=False) as counter:
             yield
         self.operations += int(counter.get_total_flops())
 
     @contextmanager
     def around_step(self, step: int) -> Iterator[None]:
-        """Counts the first step of a training in this process and takes the others for its equals."""
+        """Counts the first step of a training in this process, and assumes the same for the others."""
         known, self._next = step == self._next, step + 1
         if known:
             self.operations += self._per_step

@@ -1,4 +1,4 @@
-"""Progressive networks (Rusu et al., 2016): a column per task that also looks at all earlier columns."""
+"""Progressive networks (Rusu et al., 2016): a column per task, with connections from all earlier columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from .lesson import Lesson, new_head, statistics
 from .method import Network
 from .trunk import Trunk
 
-SCALE = 0.1  # of what a column sees of the others at first
+SCALE = 0.1  # initial scale of what a column receives from the others
 
 
 @dataclass(frozen=True)
 class PNN:
     """Columns with lateral connections: block l of column k gets `h_k + U relu(V a [h_1, ..., h_(k-1)])`.
 
-    V and U are 1x1 convolutions (dense layers where rows are flat); V brings the earlier columns down to the width of
-    one, as in the paper. There the connection enters before a layer's rectifier; here it enters a block, which may
-    have several layers. Columns that were learnt are frozen, their norms in evaluation mode.
+    V and U are 1x1 convolutions (dense layers where rows are flat); V reduces the earlier columns to the width of one,
+    as in the paper. There the connection enters before a layer's rectifier; here it enters a block, which may have
+    several layers. Columns that were learned are frozen, their norms in evaluation mode.
     """
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Columns":
-        """No column yet."""
+        """Starts without any column."""
         return Columns(network, seed)
 
 
 class Adapter(nn.Module):
-    """What earlier columns add to a block's input of `width` channels."""
+    """Computes what earlier columns add to a block's input of `width` channels."""
 
     def __init__(self, columns: int, width: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Adapter(nn.Module):
         self.up = nn.Linear(width, width)
 
     def forward(self, earlier: Sequence[Tensor]) -> Tensor:
-        """Maps `(N, width, ...)` of every earlier column to what is added."""
+        """Turns the maps `(N, width, ...)` of all earlier columns into what is added."""
         seen = self.scale * torch.cat(list(earlier), 1).movedim(1, -1)
         added: Tensor = self.up(torch.relu(self.down(seen)))
         return added.movedim(-1, 1)
@@ -54,7 +54,7 @@ class Column(nn.Module):
         self.adapters = nn.ModuleList(Adapter(earlier, width) for width in widths)
 
     def block(self, level: int, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
-        """The block's output for its own input and those of earlier columns."""
+        """Returns the block's output for its own input and those of earlier columns."""
         if level and earlier:
             x = x + self.adapters[level - 1](earlier)
         output: Tensor = self.trunk.blocks[level](x)
@@ -70,7 +70,7 @@ class Columns(nn.Module):
         self.columns = nn.ModuleList()
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains a new column; the earlier ones are run, not trained."""
+        """Trains a new column; the earlier ones run but are not trained."""
         column = self._column(lesson)
         self.columns.append(column)
         column.train()
@@ -86,7 +86,7 @@ class Columns(nn.Module):
         return column.to(next(trunk.parameters()).device)
 
     def _answer(self, images: Tensor, task: int) -> Tensor:
-        """Level by level through all columns up to the task's."""
+        """Runs all columns up to the task's, level by level, and returns its logits."""
         columns: list[Column] = list(self.columns[: task + 1])  # type: ignore[arg-type]
         hidden = [images] * len(columns)
         for level in range(len(columns[0].trunk.blocks)):
@@ -98,13 +98,13 @@ class Columns(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """What the task's column says."""
+        """Returns the logits of the task's column."""
         return self._answer(images, task)
 
     def parameters_kept(self) -> int:
-        """All columns and their adapters."""
+        """Counts all columns and their adapters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """The norms' statistics."""
+        """Counts the norms' statistics."""
         return statistics(self)

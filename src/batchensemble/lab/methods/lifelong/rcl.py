@@ -1,4 +1,4 @@
-"""Reinforced continual learning (Xu & Zhu, 2018): a controller tries out how many units a task needs."""
+"""Reinforced continual learning (Xu & Zhu, 2018): a controller finds out how many units a task needs."""
 
 import copy
 from dataclasses import dataclass
@@ -14,23 +14,24 @@ from .growing import Growing, Widths, hold
 from .lesson import Lesson, new_head
 from .method import Network
 
-HELD_OUT = 0.2  # of a task's rows, which rewards are measured on
+HELD_OUT = 0.2  # share of a task's rows on which rewards are measured
 
 
 @dataclass(frozen=True)
 class RCL:
-    """For every later task, trials: the controller says how many units each layer gets, the new units are trained.
+    """Every later task takes trials: the controller chooses how many units each layer gains, and these are trained.
 
     A trial's reward is its accuracy on held-out rows minus `price` times the units added; the best trial is kept, and
-    what earlier tasks know is frozen. Decided here: choices are steps of a layer's first width up to `most`, instead of
-    0 to 29 units (a convolution of LeNet has six); a fifth of the rows is held out of trials.
+    what earlier tasks learned is frozen. Our own decisions: choices are evenly spaced shares of a layer's initial
+    width, up to `most`, instead of 0 to 29 units (a convolution of LeNet has six); a fifth of the rows is held out of
+    trials.
 
     Args:
-        trials: per task.
-        epochs: of a trial; by default as long as a training of the other methods.
-        price: of one unit.
-        choices: that the controller has for a layer.
-        most: units that can be added to a layer, as a share of its first width.
+        trials: trials per task.
+        epochs: epochs per trial; by default as many as in a training of the other methods.
+        price: price of one unit.
+        choices: number of options the controller has for a layer.
+        most: most units that can be added to a layer, as a share of its initial width.
     """
 
     trials: int = 50
@@ -40,7 +41,7 @@ class RCL:
     most: float = 0.25
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Reinforced":
-        """The network at its first widths, and a controller that knows nothing."""
+        """Returns the network at its initial widths, with an untrained controller."""
         generator = torch.Generator().manual_seed(seed)
         return Reinforced(self, Growing(network(generator), generator), seed)
 
@@ -53,13 +54,13 @@ class Trial(nn.Module):
         self.net, self.head, self.known = net, head, known
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits of the newest task."""
+        """Returns the logits of the newest task."""
         answers: Tensor = self.head(self.net(x, self.net.widths))
         return answers
 
 
 class Reinforced(nn.Module):
-    """A growing network, a head and a width for every layer per task, and the controller."""
+    """A growing network, with a head and a width for every layer per task, and the controller."""
 
     def __init__(self, method: RCL, net: Growing, seed: int) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class Reinforced(nn.Module):
         self.controller = Controller(len(net.layers), method.choices, seed)
 
     def learn(self, lesson: Lesson) -> None:
-        """The first task trains the network; later ones try out how far it should grow."""
+        """Trains the network on the first task; for later ones, tries out how far it should grow."""
         if not self.stamps:
             self._accept(self._trained(lesson, self.net, "first", lesson.part, known=False))
             return
@@ -89,7 +90,7 @@ class Reinforced(nn.Module):
             self._accept(best)
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
-        """A network whose new units (all of them at first) and head were trained."""
+        """Trains a network's new units (all units for the first task) and head."""
         head = new_head(net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
         trial = Trial(net, head.to(next(net.parameters()).device), known).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
@@ -124,22 +125,22 @@ class Reinforced(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """What the units that the task knew say."""
+        """Returns the logits from the units that the task knew."""
         answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
         return answers
 
     def parameters_kept(self) -> int:
-        """Network, heads and widths."""
+        """Counts the network, heads and widths."""
         networks = (*self.net.parameters(), *self.heads.parameters())
         return sum(parameter.numel() for parameter in networks) + sum(map(len, self.stamps))
 
     def numbers_remembered(self) -> int:
-        """The controller."""
+        """Counts the controller's parameters."""
         return sum(parameter.numel() for parameter in self.controller.parameters())
 
 
 def split(part: Part, share: float) -> tuple[Part, Part]:
-    """A task's rows in two: those to train on, and `share` of them held out (every so-many-th row)."""
+    """Splits a task's rows into those to train on and a held-out `share`, taken at regular intervals."""
     every = round(1 / share)
     x, y = part.rows(range(len(part)))
     held = torch.arange(len(part)) % every == 0

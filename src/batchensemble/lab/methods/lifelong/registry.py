@@ -1,4 +1,4 @@
-"""Ways to learn tasks, by name."""
+"""Lifelong-learning methods by name."""
 
 from ..registry import Registry
 from .batch_ensemble import BatchEnsemble

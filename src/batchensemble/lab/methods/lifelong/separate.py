@@ -1,4 +1,4 @@
-"""A network of its own for every task: nothing is forgotten, nothing is shared, and it costs the most."""
+"""A separate network for every task: nothing is forgotten, nothing is shared, and it costs the most."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,10 @@ from .method import Network
 
 @dataclass(frozen=True)
 class Separate:
-    """The upper bound on what one task can be learnt to by itself."""
+    """The upper bound on how well a task can be learned by itself."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "ManyNetworks":
-        """No network yet."""
+        """Starts without any network."""
         return ManyNetworks(network, seed)
 
 
@@ -38,14 +38,14 @@ class ManyNetworks(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """What the task's network says."""
+        """Returns the logits of the task's network."""
         answers: Tensor = self.nets[task](images)
         return answers
 
     def parameters_kept(self) -> int:
-        """All networks."""
+        """Counts all networks."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """The norms' statistics."""
+        """Counts the norms' statistics."""
         return statistics(self)

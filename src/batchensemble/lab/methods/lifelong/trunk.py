@@ -1,4 +1,4 @@
-"""A plain network without its head, as blocks: where lateral connections and growth find their places."""
+"""A plain network without its head, divided into blocks, where lateral connections and growth attach."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from batchensemble.lab.models.resnet import ResNet, bottleneck_block, make_stage
 
 
 class Trunk(nn.Module):
-    """Images to features, block after block.
+    """Maps images to features, block by block.
 
     Args:
-        blocks: in order; all but the last may give maps `(N, channels, H, W)` or rows `(N, channels)`.
-        widths: channels that every block gives; the last are the features.
+        blocks: blocks in order; all but the last may return maps `(N, channels, H, W)` or rows `(N, channels)`.
+        widths: output channels of every block; the last are the features.
     """
 
     def __init__(self, blocks: Sequence[nn.Sequential], widths: Sequence[int]) -> None:
@@ -24,11 +24,11 @@ class Trunk(nn.Module):
 
     @property
     def features(self) -> int:
-        """How many features it gives."""
+        """The number of features."""
         return self.widths[-1]
 
     def forward(self, x: Tensor) -> Tensor:
-        """`(N, C, H, W)` to `(N, features)`."""
+        """Maps `(N, C, H, W)` to `(N, features)`."""
         for block in self.blocks:
             x = block(x)
         return x
@@ -42,7 +42,7 @@ def lenet_trunk(generator: torch.Generator, channels: int = 3) -> Trunk:
         torch.Size([2, 84])
     """
     layers = list(lenet(2, channels=channels, generator=generator))
-    places = ((0, 3), (3, 6), (6, 9), (9, 11))  # flattening belongs to the layer that needs it
+    places = ((0, 3), (3, 6), (6, 9), (9, 11))  # a flatten goes with the layer that needs it
     return Trunk([nn.Sequential(*layers[a:b]) for a, b in places], (6, 16, 120, 84))
 
 
@@ -58,7 +58,7 @@ def resnet18_trunk(generator: torch.Generator, filters: int = 20) -> Trunk:
 
 
 def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trunk:
-    """ResNet-50 with any number of filters; 64 are the published ones.
+    """ResNet-50 with any number of filters; the published one has 64.
 
     Examples:
         >>> with torch.device("meta"):

@@ -1,4 +1,4 @@
-"""Named views: each makes a function from the evidence of an experiment to one table, figure or checked claim."""
+"""Named views: each builds a function from an experiment's evidence to one table, figure or checked claim."""
 
 from batchensemble.lab.report.views.bars import bars
 from batchensemble.lab.report.views.claims import higher, lower, on_a_par, ratio

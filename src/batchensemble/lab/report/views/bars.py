@@ -1,4 +1,4 @@
-"""Bars: one number per method, and its spread."""
+"""Bar charts: one number per method, and its spread."""
 
 from typing import TYPE_CHECKING
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 HOW = "Bars are means, their whiskers one sample standard deviation over seeds."
 ALONE = "Bars are single runs."
 RINGS = "Rings are the paper's numbers."
-EDGE = 0.33  # of a row, from the middle of a bar to its rim
+EDGE = 0.33  # from the middle of a bar to its edge, as a share of a row
 Bars = dict[str, Summary | None]
 
 
 def bars(
     *metrics: str | Quantity, rows: str = "method", name: str = "bars", title: str = "", log: bool = False
 ) -> View:
-    """A bar for every method, a panel per metric and data set that has any; a run that is missing says so.
+    """Draws a bar for every method and a panel per metric and data set with results; missing runs are marked.
 
     Args:
-        metrics: by name, or as a `Quantity` of your own.
-        rows: the label that makes bars.
-        name: of its files.
-        title: what it shows; the metrics' names by default.
+        metrics: names of metrics, or `Quantity` objects for others.
+        rows: the label that tells bars apart.
+        name: name of its files.
+        title: what it shows; the names of the metrics by default.
         log: whether the axis is logarithmic.
     """
     shown = tuple(map(quantity, metrics))
@@ -54,7 +54,7 @@ def bars(
                 _rings(panel, _published(part, names, each, rows))
                 panel.set_title(place)
             axes[0].set_yticks(range(len(names)), names)
-            axes[0].set_ylim(len(names) - 0.5, -0.5)  # also where the last bars are missing
+            axes[0].set_ylim(len(names) - 0.5, -0.5)  # even if the last bars are missing
 
         alt = f"Bars of {', '.join(each.name for each in kept)} for {', '.join(names)}."
         heading = title or sentence(each.name for each in kept)
@@ -92,7 +92,7 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
 
 
 def _published(part: Evidence, names: tuple[str, ...], shown: Quantity, rows: str) -> list[tuple[float, int]]:
-    """The paper's numbers and the bars they belong to."""
+    """Returns the paper's numbers and the bars they belong to."""
     if not part.comparable:
         return []
     return [
@@ -103,6 +103,6 @@ def _published(part: Evidence, names: tuple[str, ...], shown: Quantity, rows: st
 
 
 def _rings(panel: "Axes", published: list[tuple[float, int]]) -> None:
-    """Rings on the lower rims of bars, where they cover no number."""
+    """Draws rings on the lower edges of bars, where they cover no number."""
     for value, place in published:
         panel.plot(value, place + EDGE, "o", fillstyle="none", color=INK, markersize=7, zorder=4)

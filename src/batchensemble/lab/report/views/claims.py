@@ -1,4 +1,4 @@
-"""Claims that numbers can settle: this is higher, lower, about equal, so many times as much."""
+"""Claims that numbers can settle: higher, lower, about equal, so many times as much."""
 
 import math
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class _Claim:
-    """What is claimed of two kinds of runs: in which span their difference lies, or their ratio.
+    """A claim about two kinds of runs: the span in which their difference, or their ratio, lies.
 
     Args:
-        words: the paper's.
-        holds: the span.
-        as_ratio: whether it is one of ratios.
-        counted: whether the numbers are counted and so the same with every seed.
+        words: the paper's words.
+        holds: the span in which the claim holds.
+        as_ratio: whether the span is one of ratios.
+        counted: whether the numbers are counted, and so the same with every seed.
     """
 
     words: str
@@ -31,7 +31,7 @@ class _Claim:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two summaries of one quantity, and the words for them."""
+    """Two summaries of one quantity, and their description in words."""
 
     quantity: Quantity
     this: Summary
@@ -48,18 +48,18 @@ class _Pair:
 
     @property
     def one_seed(self) -> bool:
-        """Whether a side has no spread of its own; it is taken to be that of the other."""
+        """Whether a side has no spread of its own; that of the other side is used for it."""
         return min(self.this.count, self.other.count) < 2
 
     @property
     def error(self) -> float | None:
-        """The standard error of the difference; `None` where both sides have one seed."""
+        """The standard error of the difference; `None` if both sides have one seed."""
         errors = self._errors()
         return None if errors is None else math.hypot(*errors)
 
     @property
     def ratio_error(self) -> float | None:
-        """The standard error of the ratio, likewise."""
+        """The standard error of the ratio; `None` if both sides have one seed."""
         errors, means = self._errors(), (self.this.mean, self.other.mean)
         if errors is None:
             return None
@@ -69,7 +69,7 @@ class _Pair:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the error: of the one side that has some, else after Welch and Satterthwaite."""
+        """Degrees of freedom of the error: those of the only side with several seeds, else by Welch-Satterthwaite."""
         if self.one_seed:
             return max(self.this.count, self.other.count) - 1 or math.inf
         squares = [error**2 for error in self._errors() or ()]
@@ -77,7 +77,7 @@ class _Pair:
         return sum(squares) ** 2 / sum(parts) if parts else math.inf
 
     def _errors(self) -> tuple[float, ...] | None:
-        """The standard error of either mean."""
+        """Returns the standard error of each mean."""
         known = [side.spread for side in (self.this, self.other) if side.spread is not None]
         if not known:
             return None
@@ -87,7 +87,7 @@ class _Pair:
         )
 
     def judge(self, claim: _Claim) -> Verdict:
-        """What the numbers say."""
+        """Returns the verdict of the numbers."""
         value, error = (self.ratio, self.ratio_error) if claim.as_ratio else (self.difference, self.error)
         if claim.counted:
             return claim.holds.verdict(value, 0.0)
@@ -95,7 +95,7 @@ class _Pair:
 
 
 def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
-    """The claim that `this` has more of a metric than `than`, by at least `by` (in the metric's own unit).
+    """The claim that `this` exceeds `than` in a metric by more than `by` (in the metric's own unit).
 
     Examples:
         >>> view = higher("accuracy", {"method": "BatchEnsemble"}, {"method": "Single"}, "It beats one network.")
@@ -108,15 +108,15 @@ def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by
 def lower(
     metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0, counted: bool = False
 ) -> View:
-    """The claim that `this` has less of a metric than `than`, by at least `by`.
+    """The claim that `this` is below `than` in a metric by more than `by`.
 
     Args:
-        metric: by name, or as a `Quantity` of your own.
+        metric: name of a metric, or a `Quantity` for another.
         this: labels of the one.
         than: labels of the other.
-        claim: in words.
-        by: at least, in the metric's own unit.
-        counted: whether the metric is counted, parameters say: it is the same with every seed, and one is enough.
+        claim: the claim in words.
+        by: margin to exceed, in the metric's own unit.
+        counted: whether the metric is counted, such as parameters: it is the same with every seed, and one is enough.
     """
     return _compare(metric, this, than, _Claim(claim, Span(high=math.nextafter(-by, -math.inf)), counted=counted))
 
@@ -138,7 +138,7 @@ def ratio(
 ) -> View:
     """The claim that `this` has between `at_least` and `at_most` times as much of a metric as `over`.
 
-    `counted` is for metrics that are the same with every seed, as for `lower`.
+    As in `lower`, `counted` is for metrics that are the same with every seed.
     """
     return _compare(metric, this, over, _Claim(claim, Span(at_least, at_most), as_ratio=True, counted=counted))
 

@@ -19,16 +19,16 @@ def comparison(
     name: str = "table",
     title: str = "",
 ) -> View:
-    """A table of metrics; a run that was asked for and is not there is a cell that says so.
+    """Tabulates metrics; a cell whose run is missing says so.
 
-    Rows of which nothing was run are left out, as long as there are others: the caption counts what is missing.
+    Rows of which nothing was run are left out as long as there are others; the caption counts what is missing.
 
     Args:
-        metrics: by name, or as a `Quantity` of your own.
-        rows: the label that makes rows, or several.
-        columns: a label that makes a block of columns for each of its values, such as the data set.
-        name: of its files.
-        title: what it shows; the metrics' names by default.
+        metrics: names of metrics, or `Quantity` objects for others.
+        rows: the label, or labels, that tell rows apart.
+        columns: a label, such as the data set, that gets a block of columns for each of its values.
+        name: name of its files.
+        title: what it shows; the names of the metrics by default.
 
     Examples:
         >>> print(comparison("accuracy")(Evidence("cifar", "smoke", ())).headings)
@@ -50,12 +50,12 @@ def comparison(
 
 
 def _spread(lines: Iterable[Line]) -> bool:
-    """Whether a number has a ±, which needs an explanation."""
+    """Returns whether any number has a ±, which needs an explanation."""
     return any(cell.ours is not None and cell.ours.spread is not None for line in lines for cell in line.cells)
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
-    """The labels of every row of which something was run, in the order of the grid; of all if nothing was."""
+    """Returns the labels of every row of which something was run, in grid order; of all rows if nothing was."""
     places = [place for place in evidence.places if place.record] or evidence.places
     run = {tuple(place.labels.get(key, "") for key in keys) for place in places}
     found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)
@@ -92,5 +92,5 @@ def _epochs(part: Evidence) -> str:
 
 
 def _unique(texts: Iterable[str]) -> str:
-    """Texts of several blocks as one, where they are equal."""
+    """Joins the texts of several blocks, writing equal ones once."""
     return " / ".join(dict.fromkeys(text for text in texts if text))

@@ -1,4 +1,4 @@
-"""What an ensemble costs against its size, relative to one network."""
+"""The cost of an ensemble against its size, relative to one network."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,13 +27,13 @@ Curves = Mapping[str, Curve]
 def cost_by_size(
     claimed: Mapping[str, float], *, members: int = 4, name: str = "cost", title: str = "Cost against ensemble size"
 ) -> View:
-    """Test time, memory (on a GPU) and parameters against the ensemble's size.
+    """Draws test time, memory (on a GPU) and parameters against the ensemble's size.
 
     Args:
         claimed: BatchEnsemble's cost at `members` according to the paper, relative to one network, by metric
-            (`relative_seconds`, `relative_memory`, `relative_parameters`); drawn at the paper's scale alone.
-        members: the size that the paper speaks of.
-        name: of its files.
+            (`relative_seconds`, `relative_memory`, `relative_parameters`); drawn only at the paper's scale.
+        members: the size that the paper's claim is about.
+        name: name of its files.
         title: what it shows.
 
     Reads `cost` of the records: a list of `{"kind", "members", "relative_seconds", ...}`.
@@ -70,7 +70,7 @@ def cost_by_size(
 
 
 def _curves(evidence: Evidence, metric: str) -> Curves:
-    """By kind of ensemble, a curve over members for every run."""
+    """Returns, by kind of ensemble, a curve over members for every run."""
     kinds = dict.fromkeys(row["kind"] for rows in _rows(evidence) for row in rows if row.get(metric))
     return {
         kind: Curve.over(
@@ -87,7 +87,7 @@ def _rows(evidence: Evidence) -> Iterator[list[dict[str, Any]]]:
 
 
 def _reference(panel: "Axes", curves: Curves, members: int, claim: float | None) -> None:
-    """The line of as many networks, the paper's ring, and axes that count in powers of two."""
+    """Draws the line of as many networks and the paper's ring, and sets axes in powers of two."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     sizes = sorted({size for curve in curves.values() for size in curve.x})
@@ -96,7 +96,7 @@ def _reference(panel: "Axes", curves: Curves, members: int, claim: float | None)
         panel.plot(members, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
     panel.set(xscale="log", yscale="log")
     panel.xaxis.set_major_locator(FixedLocator(sizes))
-    panel.yaxis.set_major_locator(LogLocator(2))  # costs may go beyond sizes
+    panel.yaxis.set_major_locator(LogLocator(2))  # costs may exceed sizes
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))

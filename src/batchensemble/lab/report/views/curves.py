@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Curves = Mapping[str, Curve]
 Lines = Sequence[Mapping[str, Any]]
-"""A training's log: a mapping per epoch, as its JSON lines hold."""
+"""A training's log: a mapping per epoch, as in its JSON lines."""
 Series = tuple[Sequence[float], Sequence[float | None]]
-"""Places on the axis, and what was measured there."""
+"""Positions on the axis, and the values measured there."""
 LOGARITHMIC = f"Panels whose curves end more than {FAR:g} times apart have a logarithmic axis."
 
 
@@ -47,21 +47,20 @@ def over_steps(
     name: str = "curves",
     title: str = "",
 ) -> View:
-    """A curve with a band for every method, from a list that the records carry; a panel for every problem or data set.
+    """Draws a curve with a band for every method, from a list in the records; a panel for every problem or data set.
 
     Args:
         metric: a list of numbers, one per step; or a list of such lists, one per trial.
-        x: another list, of the places on the axis; by default 1, 2, 3, ...
+        x: another list, of positions on the axis; by default 1, 2, 3, ...
         xlabel: what the axis counts.
-        aligned: whether points are matched by their number and not by their place on the axis, of which the mean is
-            taken: seeds do not take exactly the same time.
+        aligned: match points by index instead of by position on the axis, and average the positions: seeds do not take
+            exactly the same time.
         rows: the label that tells curves apart.
         band: one standard `deviation` or one standard `error` over seeds and trials.
         log: whether both axes are logarithmic.
-        highlight: the curves that have colours where there are too many for all; the others are grey, with their names
-            at their ends.
-        name: of its files.
-        title: what it shows; the metric's name by default.
+        highlight: the curves to draw in colour if there are too many for all; the others are grey, named at their ends.
+        name: name of its files.
+        title: what it shows; the name of the metric by default.
     """
     shown = quantity(metric)
 
@@ -77,9 +76,9 @@ def over_steps(
 def training_curves(
     *metrics: str | Quantity, rows: str = "method", name: str = "training", title: str = "Training"
 ) -> View:
-    """One panel per metric of the trainings' logs and per data set, over epochs, with a band over seeds.
+    """Draws a panel per logged metric and per data set, over epochs, with a band over seeds.
 
-    Reads `log` of the records: the lines of a training's log, or a list of them for several trainings.
+    Reads `log` of the records: the lines of a training's log, or a list of such logs for several trainings.
     """
     shown = tuple(map(quantity, metrics))
 
@@ -101,7 +100,7 @@ def _logs(part: Evidence, rows: str) -> dict[str, list[Lines]]:
 
 
 def _log_panels(logs: Mapping[str, Sequence[Lines]], shown: Sequence[Quantity]) -> dict[str, tuple[Curves, Quantity]]:
-    """By metric, the curves that have points."""
+    """Returns, by metric, the curves that have points."""
     panels: dict[str, tuple[Curves, Quantity]] = {}
     for one in shown:
         curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in logs.items()}
@@ -118,7 +117,7 @@ def _figure(
     log: bool = False,
     highlight: Sequence[str] = (),
 ) -> Figure:
-    """Panels of curves, by title, under a name, a title and what stands below every caption."""
+    """Builds a figure from panels by title; `words` are its name, its title and the end of its caption."""
     drawn = {title: panel for title, panel in found.items() if panel[0]}
     if not drawn:
         names = dict.fromkeys(shown.name for _, shown in found.values())
@@ -154,22 +153,22 @@ def _spread(curves: Curves, shown: Quantity) -> bool:
 
 
 def _curves(part: Evidence, rows: str, metric: str, x: str | None, aligned: bool) -> Curves:
-    """The curves that have points, by name."""
+    """Returns the curves that have points, by name."""
     series = {name: list(_series(part.where(**{rows: name}), metric, x)) for name in part.labels(rows)}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
 
 def _aligned(several: Sequence[Series]) -> list[Series]:
-    """Curves over the mean of their places, as far as the shortest goes."""
+    """Moves curves to the mean of their positions, up to the end of the shortest."""
     places = [sum(column) / len(several) for column in zip(*(x for x, _ in several), strict=False)]
     return [(places, values[: len(places)]) for _, values in several]
 
 
 def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
-    """Every seed's and every trial's curve."""
+    """Yields the curve of every seed and every trial."""
     for result, values in part.with_metric(metric):
-        if x and x not in result.record.metrics:  # times are left out of records where they are no cost
+        if x and x not in result.record.metrics:  # records of a shared machine have no times
             continue
         for series in values if values and isinstance(values[0], list) else [values]:
             yield (result.record.metrics[x] if x else range(1, len(series) + 1)), series
@@ -181,5 +180,5 @@ def _column(log: Lines, metric: str) -> tuple[list[float], list[float | None]]:
 
 
 def _split(log: Any) -> list[Lines]:
-    """One log or several, as several."""
+    """Returns one log or several as a list of logs."""
     return log if log and isinstance(log[0], list) else [log]

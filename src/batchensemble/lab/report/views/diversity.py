@@ -1,4 +1,4 @@
-"""Diversity against accuracy: every member a point."""
+"""Diversity against accuracy, with a point for every member."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 Points = list[tuple[float, float]]
-"""Accuracy and diversity of members, as shown."""
+"""Accuracy and diversity of members, in displayed units."""
 
 HOW = (
     "Every point is a member (of dropout: a sample of its masks): its own accuracy, and how far it is from the first "
@@ -33,15 +33,15 @@ def diversity_against_accuracy(
     name: str = "diversity",
     title: str = "",
 ) -> View:
-    """One panel for each value of the label `panels` that has been measured, one point per member.
+    """Draws a panel for each measured value of the label `panels`, with a point per member.
 
     Args:
         metric: how far members are from the first.
-        panels: the label that makes panels.
+        panels: the label that tells panels apart.
         rows: the label that tells methods apart.
-        said: a panel's title, around the label's value.
-        name: of its files.
-        title: what it shows; the metric's name by default.
+        said: template of a panel's title, with a place for the label's value.
+        name: name of its files.
+        title: what it shows; the name of the metric by default.
 
     Reads the lists `member_accuracy` and `metric` of the records, the first member being the base.
     """
@@ -73,7 +73,7 @@ def diversity_against_accuracy(
 
 
 def _methods(part: Evidence, rows: str, shown: Quantity) -> dict[str, Points]:
-    """By method the points of one panel; a method without keeps its colour."""
+    """Returns the points of one panel by method; a method without points keeps its colour."""
     return {method: _points(part.where(**{rows: method}), shown) for method in part.labels(rows)}
 
 

@@ -1,4 +1,4 @@
-"""Entropy of predictions on classes that were learnt and on classes that were never seen."""
+"""Entropy of predictions on known classes and on classes never seen."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,13 @@ HOW = (
     "often an unseen picture has more entropy than a known one (50 % is chance)."
 )
 Entropies = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Of known and of unseen pictures."""
+"""Entropies of known and of unseen images."""
 
 
 def entropy_histograms(
     *, rows: str = "method", name: str = "entropy", title: str = "Entropy on known and on unseen classes"
 ) -> View:
-    """A histogram of either kind of picture for every method, with the AUROC of telling them apart.
+    """Draws histograms for known and unseen images and every method, with the AUROC of telling them apart.
 
     Reads the arrays `entropy_known` and `entropy_unknown` and the metric `auroc` of the records.
     """

@@ -1,4 +1,4 @@
-"""Curves over a number among the labels: the share of the data, the ensemble's size, how many tasks."""
+"""Curves over a numeric label: the share of the data, the size of the ensemble, the number of tasks."""
 
 import re
 from collections.abc import Iterable
@@ -26,9 +26,9 @@ def over_label(
     name: str = "curves",
     title: str = "",
 ) -> View:
-    """Curves over a label that is a number (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
+    """Draws curves over a numeric label (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
 
-    Below the paper's scale there are no rings: what they stand for was another setting.
+    Below the paper's scale there are no rings, since they belong to another setting.
     """
     shown = tuple(map(quantity, metrics))
 
@@ -70,12 +70,12 @@ def over_label(
 
 
 def _several(curves: Iterable[Curve]) -> bool:
-    """Whether there is a line to draw: a point alone is a number, and stands in a table."""
+    """Returns whether there is a line to draw; a single point belongs in a table."""
     return any(len(curve.x) > 1 for curve in curves)
 
 
 def _curves(evidence: Evidence, label: str, shown: Quantity, rows: str) -> dict[str, Curve]:
-    """By method the metric over the label, a curve for every seed; those that have points."""
+    """Returns the metric over the label by method, a curve per seed, for methods that have points."""
     found = {name: _curve(evidence.where(**{rows: name}), label, shown) for name in evidence.labels(rows)}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
@@ -90,7 +90,7 @@ def _curve(part: Evidence, label: str, shown: Quantity) -> Curve:
 
 
 def _reach_every_place(panel: "Axes", evidence: Evidence, label: str) -> None:
-    """The axis goes over all that was asked for; one point alone would stretch it to shares beyond 100 %."""
+    """Makes the axis span all that was asked for; a single point would stretch it to shares beyond 100 %."""
     places = [place for text in evidence.labels(label) if (place := first_number(text)) is not None]
     panel.update_datalim([(place, 0.0) for place in places], updatey=False)
     panel.autoscale_view()
@@ -108,7 +108,7 @@ def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> No
 
 
 def first_number(text: str) -> float | None:
-    """The number in a label.
+    """Returns the first number in a label.
 
     Examples:
         >>> first_number("20 %"), first_number("all")

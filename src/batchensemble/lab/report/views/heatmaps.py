@@ -1,4 +1,4 @@
-"""Matrices as heat maps: the accuracy on every task after every task."""
+"""Heat maps of matrices: the accuracy on every task after every task."""
 
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-WRITTEN = 6  # matrices up to that size have their numbers written into them
+WRITTEN = 6  # matrices up to this size show their numbers
 Matrix = NDArray[np.float64]
 
 
@@ -30,9 +30,9 @@ def heatmaps(
     name: str = "matrices",
     title: str = "",
 ) -> View:
-    """A matrix for every method, the mean over seeds, on one scale of colours.
+    """Draws a matrix for every method, the mean over seeds, on a common colour scale.
 
-    Reads a list of lists of the records; `None` where there is no number (a task that was not learnt yet).
+    Reads a list of lists in the records; `None` where there is no number (a task not learned yet).
     """
     shown = quantity(metric)
 
@@ -69,7 +69,7 @@ def heatmaps(
 
 
 def _mean(part: Evidence, shown: Quantity) -> Matrix | None:
-    """The mean over seeds; matrices of another size than the first seed's do not count."""
+    """Returns the mean over seeds; matrices that differ in size from the first seed's do not count."""
     every = [np.array(matrix, dtype=np.float64) for _, matrix in part.with_metric(shown.metric)]
     same = [matrix for matrix in every if matrix.shape == every[0].shape]
     mean: Matrix | None = shown.factor * np.mean(same, axis=0) if same else None

@@ -1,4 +1,4 @@
-"""Lines with bands: what the seeds have in common, and how far they are apart."""
+"""Lines with bands: the mean over seeds, and how far they spread."""
 
 import textwrap
 from collections import Counter
@@ -21,23 +21,23 @@ BANDS: Mapping[Band, str] = {
     "error": "Lines are means and bands one standard error over seeds.",
 }
 
-GAP = 0.065  # of a panel's height, between names
-MARKED = 25  # curves of more points have no markers
+GAP = 0.065  # between names, as a share of a panel's height
+MARKED = 25  # curves with more points have no markers
 ON_TOP = (0, (4, 4))
 FAR = 5.0
-"""Curves that fall, or should, and end further apart than this many times get a logarithmic axis."""
+"""If lower is better and curves end further apart than this factor, their axis is logarithmic."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A curve for every seed over the same places: `x (points,)`, `y (seeds, points)`; NaN where there is none."""
+    """A curve per seed over the same positions: `x (points,)`, `y (seeds, points)`, NaN where there is no value."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
 
     @classmethod
     def over(cls, curves: Iterable[tuple[Sequence[float], Sequence[float | None]]]) -> "Curve":
-        """Curves that share some of their places, such as trainings that ended at different steps.
+        """Joins curves that share some of their positions, such as trainings that ended at different steps.
 
         Examples:
             >>> Curve.over([([1, 2], [0.5, 0.7]), ([1, 2, 3], [0.3, None, 0.9])]).y.tolist()
@@ -53,7 +53,7 @@ class Curve:
         return cls(np.asarray(places, dtype=np.float64), y)
 
     def mean_and_band(self, band: Band) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and half-width of the band at every place; a seed alone has no width."""
+        """Returns mean and half-width of the band at every position; the width of a single seed is zero."""
         there = np.isfinite(self.y)
         count = there.sum(0)
         mean = np.where(there, self.y, 0).sum(0) / np.maximum(count, 1)
@@ -62,7 +62,7 @@ class Curve:
         return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
 
     def covers(self, other: "Curve") -> bool:
-        """Whether its means are those of another one."""
+        """Returns whether its means coincide with those of another curve."""
         if self.x.shape != other.x.shape or not np.array_equal(self.x, other.x):
             return False
         ours, theirs = (curve.mean_and_band("deviation")[0] for curve in (self, other))
@@ -76,7 +76,7 @@ class Curve:
 
 
 def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
-    """What lines and bands are, where a curve has several seeds.
+    """Explains lines and bands if any curve has several seeds.
 
     Examples:
         >>> band_words([Curve.over([([1], [0.5])])]), band_words([Curve.over([([1], [0.5])] * 2)])[:15]
@@ -86,13 +86,13 @@ def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
 
 
 def draw_curves(panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0) -> None:
-    """Every curve with its band; colours, dashes and marks tell them apart.
+    """Draws every curve with its band; colours, dashes and markers tell them apart.
 
     Args:
-        panel: where.
-        curves: by name; one that lies on an earlier one is dashed, so that both are seen.
-        band: what its half-width is.
-        factor: from what was recorded to what is shown.
+        panel: where to draw.
+        curves: curves by name; one that coincides with an earlier one is dashed, so that both are visible.
+        band: what its half-width stands for.
+        factor: displayed values over recorded ones.
     """
     faint = 0.18 if len(curves) <= 6 else 0.07
     used: Counter[str] = Counter()
@@ -111,14 +111,14 @@ def draw_curves(panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "dev
 
 
 def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
-    """Curves that others are compared with: thin, grey, without a legend."""
+    """Draws curves for comparison: thin, grey, without a legend."""
     for name, curve in curves.items():
         mean, _ = curve.mean_and_band("deviation")
         panel.plot(curve.x, factor * mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
 
 
 def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
-    """The names of curves at their right ends, moved apart where they would lie on one another."""
+    """Writes the names of curves at their right ends, moved apart where they would overlap."""
     panel.set_ylim(panel.get_ylim())
     to_share = panel.transScale + panel.transLimits
     ends = {name: float(to_share.transform((curve.x[-1], factor * curve.end))[1]) for name, curve in curves.items()}
@@ -137,7 +137,7 @@ def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -
 
 
 def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
-    """Places from low to high, each at least `gap` above the one before, moved as little as that needs.
+    """Moves positions apart, as little as possible, until each is at least `gap` above the one before.
 
     Examples:
         >>> apart({"a": 0.5, "b": 0.52, "c": 0.9}, 0.1)
@@ -160,7 +160,7 @@ def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
 
 
 def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None:
-    """Names the axes; what is counted has whole numbers."""
+    """Labels the axes; counts have integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     panel.set(xlabel=xlabel, ylabel=textwrap.fill(ylabel, 28))
@@ -171,7 +171,7 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None
 
 
 def far_apart(curves: Iterable[Curve]) -> bool:
-    """Whether the low ones would lie on one another on an even axis, because the high ones are so far above.
+    """Returns whether the high curves are so far above that the low ones would overlap on a linear axis.
 
     Examples:
         >>> curves = [Curve.over([([1, 2], [0.0, end])]) for end in (6.0, 100.0)]
@@ -183,7 +183,7 @@ def far_apart(curves: Iterable[Curve]) -> bool:
 
 
 def spread_out(panel: "Axes", curves: Iterable[Curve], factor: float) -> None:
-    """A logarithmic axis that begins a little below the lowest end: cumulative curves begin at zero."""
+    """Makes the axis logarithmic, from a little below the lowest end: cumulative curves start at zero."""
     logarithmic(panel, "y")
     panel.set_ylabel(textwrap.fill(f"{panel.get_ylabel()} (log)", 28))
     panel.set_ylim(bottom=factor * min(curve.end for curve in curves) / FAR)

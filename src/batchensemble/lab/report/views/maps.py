@@ -1,4 +1,4 @@
-"""Prediction maps: pictures, and what every member says of them."""
+"""Prediction maps: images, and what every member predicts for them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-CLASSES = 10  # at most that many columns; of more classes the most probable are shown
+CLASSES = 10  # most columns; with more classes, the most probable are shown
 HOW = (
     "Each map gives the probability of every class (columns) according to the members' mean, to each member E1, E2, "
     "... and to a single network (rows); darker is more probable. The right class is framed and named in red."
@@ -26,7 +26,7 @@ HOW = (
 
 @dataclass(frozen=True)
 class _Map:
-    """One picture `(H, W, C)`, its probabilities `(rows, columns)`, names of both, the right column."""
+    """An image `(H, W, C)`, its probabilities `(rows, columns)`, the names of both, and the correct column."""
 
     picture: NDArray[Any]
     probs: NDArray[np.float64]
@@ -43,14 +43,14 @@ def prediction_maps(
     name: str = "maps",
     title: str = "What every member says",
 ) -> View:
-    """Pictures with the probabilities of mean, members and a single network, for every method.
+    """Draws images with the probabilities of mean, members and a single network, for every method.
 
     Args:
-        which: `drawn`: the first pictures, which a seed drew; `telling`: those of which the single network is sure
-            and wrong and the ensemble right.
-        count: pictures of each method.
+        which: `drawn` for the first images, drawn at random by seed; `telling` for those where the single network is
+            sure and wrong and the ensemble is right.
+        count: images per method.
         rows: the label that tells methods apart.
-        name: of its files.
+        name: name of its files.
         title: what it shows.
 
     Reads the arrays `pictures (N, C, H, W)`, `labels (N,)`, `logits (members, N, classes)`, `single (N, classes)`
@@ -86,7 +86,7 @@ def prediction_maps(
 
 
 def _maps(record: Record, which: str, count: int) -> list[_Map]:
-    """The maps of a record's first pictures of the kind asked for."""
+    """Builds the maps of a record's first images of the kind asked for."""
     members = _softmax(record.arrays["logits"])
     single, labels = _softmax(record.arrays["single"]), np.asarray(record.arrays["labels"])
     mean = members.mean(0)
@@ -104,7 +104,7 @@ def _maps(record: Record, which: str, count: int) -> list[_Map]:
 
 
 def _once(record: Record, count: int) -> list[int]:
-    """The places of pictures, each picture once: one may be both drawn by seed and telling."""
+    """Returns the indices of images, each image once: one may be both drawn by seed and telling."""
     rows = record.arrays["rows"] if "rows" in record.arrays else np.arange(count)
     return sorted(np.unique(rows, return_index=True)[1].tolist())
 
@@ -112,7 +112,7 @@ def _once(record: Record, count: int) -> list[int]:
 def _map(picture: NDArray[Any], probs: NDArray[np.float64], rows: tuple[str, ...], names: Any, right: int) -> _Map:
     strongest = np.argsort(-probs.max(0), kind="stable")[:CLASSES]
     shown = sorted({*map(int, strongest), right})
-    if len(shown) > CLASSES:  # the right class stays, the least probable goes
+    if len(shown) > CLASSES:  # keep the correct class, drop the least probable
         shown = sorted({*map(int, strongest[: CLASSES - 1]), right})
     shape = picture.transpose(1, 2, 0) if picture.ndim == 3 else picture
     return _Map(shape, probs[:, shown], rows, tuple(str(names[place]) for place in shown), shown.index(right))
@@ -142,13 +142,13 @@ def _column(axes: "NDArray[Any]", drawn: _Map | None, *, first: bool) -> None:
 
 
 def _frame(panel: "Axes", drawn: _Map) -> None:
-    """A frame around the right class, and lines between mean, members and single."""
+    """Frames the correct class, and separates mean, members and single by lines."""
     from matplotlib.patches import Rectangle
 
     height = len(drawn.rows)
     corner = (drawn.right - 0.5, -0.5)
     panel.add_patch(Rectangle(corner, 1, height, fill=False, edgecolor=RED, linewidth=1.4, clip_on=False))
     for line in (0.5, height - 1.5):
-        panel.axhline(line, color=GREY, linewidth=0.8)  # the map is light on dark pages too
+        panel.axhline(line, color=GREY, linewidth=0.8)  # the map is light even on dark pages
     for spine in panel.spines.values():
         spine.set(visible=True, color=MUTED)

@@ -1,4 +1,4 @@
-"""Several panels in one figure, and one legend for all of them."""
+"""Several panels in one figure, with one legend for all of them."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,27 +15,27 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"ncols": 2, "fontsize": 7.5},
     {"ncols": 1},
 )
-"""Of a legend, the best one first: what is too wide is not taken."""
+"""Layouts of a legend, the best first; those that are too wide are skipped."""
 
 
 def rows_of(count: int, across: int = 2) -> int:
-    """How many rows of panels there are."""
+    """Returns the number of rows that `count` panels take."""
     return -(-count // across)
 
 
 def grid(canvas: "Canvas", count: int, across: int = 2, **options: Any) -> "list[Axes]":
-    """`count` panels in rows of `across`; `options` as matplotlib's `subplots` takes them."""
+    """Creates `count` panels in rows of `across`; `options` go to matplotlib's `subplots`."""
     across = min(across, count)
     axes = list(canvas.subplots(rows_of(count, across), across, squeeze=False, **options).flat)
     for panel in axes[count:]:
         panel.set_axis_off()
-    for panel in axes[max(0, count - across) : count]:  # a column may end above others
+    for panel in axes[max(0, count - across) : count]:  # a column may end a row above the others
         panel.tick_params(labelbottom=True)
     return axes[:count]
 
 
 def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
-    """One legend above all panels, in the best shape that fits."""
+    """Draws one legend above all panels, in the best layout that fits."""
     entries: dict[str, Artist] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
@@ -48,7 +48,7 @@ def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
 
 
 def logarithmic(panel: "Axes", which: Literal["x", "y"]) -> None:
-    """Makes an axis of a panel logarithmic, with few ticks, in plain numbers."""
+    """Makes one axis of a panel logarithmic, with few ticks in plain numbers."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
     axis = panel.xaxis if which == "x" else panel.yaxis

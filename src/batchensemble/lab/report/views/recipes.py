@@ -1,4 +1,4 @@
-"""All recipes on one picture: how strong members are alone, how much they differ, what that is worth together."""
+"""All recipes in one figure: how strong members are alone, how much they differ, and what that is worth together."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LINES = 6
 RADII = (10.0, 16.0, 23.0, 31.0)  # in points, from a mark to its number
-LETTERS = np.array([11.0, 9.0])  # in points, what a number needs
+LETTERS = np.array([11.0, 9.0])  # in points, the room a number needs
 HOW = (
     "Each number is a recipe, listed with its ensemble accuracy beside the picture, the best first; the star is the "
     "naive ensemble, squares are single networks."
@@ -31,7 +31,7 @@ PLANE = (
 
 @dataclass(frozen=True)
 class _Recipe:
-    """Percentages, the mean over seeds."""
+    """A recipe's results in percent, averaged over seeds."""
 
     name: str
     members: float
@@ -46,11 +46,11 @@ def recipes(
     name: str = "recipes",
     title: str = "Recipes: strong members that differ",
 ) -> View:
-    """Members' accuracy against their disagreement, with lines of equal ensemble accuracy.
+    """Draws members' accuracy against their disagreement, with lines of equal ensemble accuracy.
 
     Args:
         rows: the label that names recipes.
-        name: of its files.
+        name: name of its files.
         title: what it shows.
 
     Reads `member_accuracy`, `disagreement` and `accuracy` of the records.
@@ -87,7 +87,7 @@ def _recipe(part: Evidence, name: str) -> _Recipe | None:
 
 
 def _plane(found: list[_Recipe]) -> NDArray[np.float64] | None:
-    """`ensemble = a + b members + c disagreement`, by least squares; four recipes at least, not on one line."""
+    """Fits `ensemble = a + b members + c disagreement` by least squares; needs four recipes, not on one line."""
     design, ensemble = _design(found)
     if len(found) < 4 or np.linalg.matrix_rank(design) < 3:
         return None
@@ -106,11 +106,11 @@ def _rest(found: list[_Recipe], plane: NDArray[np.float64]) -> float:
 
 
 def _points(panel: "Axes", found: list[_Recipe]) -> None:
-    """A small mark for every recipe, and its number beside it where nothing else is."""
+    """Draws a small mark for every recipe, with its number beside it where there is room."""
     for one in found:
         panel.scatter(one.disagreement, one.members, edgecolor=GROUND, **_mark(one))
     panel.margins(0.08)
-    panel.set_xlim(left=max(panel.get_xlim()[0], -0.04 * panel.get_xlim()[1]))  # nothing disagrees by less than 0
+    panel.set_xlim(left=max(panel.get_xlim()[0], -0.04 * panel.get_xlim()[1]))  # disagreement is never negative
     panel.set_ylim(panel.get_ylim())
     at = panel.transLimits.transform([(one.disagreement, one.members) for one in found]) * _size(panel)
     for number, (one, place) in enumerate(zip(found, beside(at), strict=True), start=1):
@@ -130,7 +130,7 @@ def _points(panel: "Axes", found: list[_Recipe]) -> None:
 
 
 def _size(panel: "Axes") -> NDArray[np.float64]:
-    """About the width and height of the panel in points, before its letters have their room."""
+    """Returns the approximate width and height of the panel in points, before text is laid out."""
     canvas = panel.get_figure(root=True)
     if canvas is None:
         raise ValueError("expected a panel of a figure")
@@ -145,7 +145,7 @@ def _mark(one: _Recipe) -> dict[str, Any]:
 
 
 def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A place for the label of every point `(N, 2)`: as near as it can be without lying on a point or another label.
+    """Places a label near every point `(N, 2)`, as close as possible without covering a point or another label.
 
     Examples:
         >>> places = beside(np.array([[0.0, 0.0], [100.0, 0.0]]))
@@ -166,12 +166,12 @@ def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _distance(place: NDArray[np.float64], taken: list[NDArray[np.float64]]) -> float:
-    """How far the nearest is, in letters: 1 is room enough."""
+    """Returns the distance to the nearest taken place, in labels: 1 is room enough."""
     return float(min(np.linalg.norm((place - other) / LETTERS) for other in taken))
 
 
 def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> None:
-    """Lines of equal ensemble accuracy, named at their right ends."""
+    """Draws lines of equal ensemble accuracy, labelled at their right ends."""
     (left, right), (low, high) = panel.get_xlim(), panel.get_ylim()
     across = np.array([left, right])
     accuracies = [one.ensemble for one in found]
@@ -184,7 +184,7 @@ def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> N
 
 
 def _levels(low: float, high: float) -> NDArray[np.float64]:
-    """Round accuracies between the worst and the best recipe."""
+    """Returns round accuracies between the worst and the best recipe."""
     step = next((step for step in (0.1, 0.25, 0.5, 1.0, 2.0, 5.0) if (high - low) / step <= LINES), 10.0)
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
 

@@ -1,4 +1,4 @@
-"""Reliability diagrams: how often a prediction is right, by how sure it is."""
+"""Reliability diagrams: how often predictions are right, by confidence."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -24,12 +24,12 @@ HOW = (
     "where there are fewer than {few}, the bars above are faded."
 )
 
-FEW = 10  # pictures whose share of right answers is mostly chance
-MOST = 5  # diagrams beside each other
+FEW = 10  # with fewer images, the share of right answers is mostly chance
+MOST = 5  # diagrams side by side
 
 
 def reliability_diagrams(*, rows: str = "method", name: str = "reliability", title: str = "Reliability") -> View:
-    """A reliability diagram for every method, with its ECE.
+    """Draws a reliability diagram for every method, with its ECE.
 
     Reads the arrays `logits (members, N, classes)` and `labels (N,)` and the metric `ece` of the records.
     """
@@ -56,7 +56,7 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
                 axes[2 * row, column].set_title(headline, fontsize=8.5)
             for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
                 panel.set_axis_off()
-            for column in range(across):  # a column may end above others
+            for column in range(across):  # a column may end a row above the others
                 axes[2 * rows_of(len(drawn) - column, across) - 1, column].tick_params(labelbottom=True)
             for row in range(down):
                 axes[2 * row, 0].set_ylabel("accuracy")
@@ -104,7 +104,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
 
 
 def _headline(name: str, part: Evidence) -> str:
-    """A name, and below it its ECE."""
+    """Returns a name with its ECE below it."""
     ece = part.summary("ece")
     wrapped = textwrap.fill(name, 20)
     return f"{wrapped}\nECE {quantity('ece').summary(ece)} %" if ece else wrapped

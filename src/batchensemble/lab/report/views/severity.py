@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 Boxes = dict[int, list[float]]
-"""By severity: one number per corruption, the mean over seeds."""
+"""By severity, one number per corruption: the mean over seeds."""
 
 HOW = (
     "A box spans the quartiles over the kinds of corruption, its line is the median, its whiskers reach to the "
@@ -27,7 +27,7 @@ HOW = (
 def by_severity(
     *metrics: str | Quantity, rows: str = "method", name: str = "severity", title: str = "Under corruption"
 ) -> View:
-    """Boxes over kinds of corruption, by severity, one panel per metric and one colour per method.
+    """Draws boxes over kinds of corruption by severity, with a panel per metric and a colour per method.
 
     Reads `shift` of the records: a list of `{"corruption", "severity", metric: value, ...}`.
     """
@@ -60,7 +60,7 @@ def by_severity(
 
 
 def _boxes(evidence: Evidence, rows: str, metric: str) -> dict[str, Boxes]:
-    """Per method and severity, one number per corruption."""
+    """Returns one number per corruption, by method and severity."""
     found = {}
     for method in evidence.labels(rows):
         cells: dict[tuple[int, str], list[float]] = defaultdict(list)

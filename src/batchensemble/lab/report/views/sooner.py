@@ -1,4 +1,4 @@
-"""The claim that one training gets to where another one ends in fewer steps, or in less time."""
+"""The claim that one training gets to where another ends in fewer steps, or in less time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,21 @@ from batchensemble.lab.report.views.view import View
 
 Labels = Mapping[str, str]
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""What it took, and what was reached."""
+"""The effort taken, and the values reached."""
 
 
 def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "steps", times: float = 1.0) -> View:
     """The claim that `this` gets down to the lowest value of `than` at least `times` as fast.
 
     Args:
-        metric: a list of numbers that fall, one per validation.
+        metric: a list of falling numbers, one per validation.
         this: labels of the one.
         than: labels of the other, whose lowest mean over seeds is the goal.
-        claim: in words.
-        x: another list, of what it took: `steps`, `tokens` or `seconds`.
-        times: as fast, at least.
+        claim: the claim in words.
+        x: another list, of the effort taken: `steps`, `tokens` or `seconds`.
+        times: the least ratio of speeds.
 
-    Several seeds decide where every pair of them, one of each side, agrees with the means.
+    Several seeds decide if every pair of them, one from each side, agrees with the means.
 
     Examples:
         >>> view = sooner("validation_loss", {"method": "BatchEnsemble"}, {"method": "Single"}, "It learns faster.")
@@ -45,7 +45,7 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
         goal = float(theirs[1].min())
         took, other = _first(*ours, goal), _first(*theirs, goal)
         words = f"To the {goal:.3f} that {', '.join(than.values())} reaches after {other:,.0f} {x}, it "
-        speed = other / took  # 0 where it did not get there
+        speed = other / took  # 0 if it did not get there
         agree = len({_speed(one, rival) >= times for one, rival in product(*seeds)} | {speed >= times}) == 1
         verdict = Verdict.of(speed >= times, within_noise=not agree, one_seed=min(map(len, seeds)) < 2)
         reached = "does not get" if math.isinf(took) else f"took {took:,.0f}: {speed:.2f} times as fast"
@@ -55,7 +55,7 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
 
 
 def _curves(evidence: Evidence, metric: str, x: str, labels: Labels) -> list[Curve]:
-    """Every seed's."""
+    """Returns the curve of every seed."""
     found = (
         (np.asarray(result.record.metrics[x], dtype=np.float64), np.asarray(values, dtype=np.float64))
         for result, values in evidence.with_metric(metric, **labels)
@@ -65,7 +65,7 @@ def _curves(evidence: Evidence, metric: str, x: str, labels: Labels) -> list[Cur
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
-    """The mean over seeds, as far as all of them went."""
+    """Returns the mean over seeds, as far as all of them went."""
     if not curves:
         return None
     length = min(len(reached) for _, reached in curves)
@@ -74,12 +74,12 @@ def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
 
 
 def _speed(ours: Curve, theirs: Curve) -> float:
-    """How many times as fast ours gets to the lowest value of theirs; 0 where it does not."""
+    """Returns how many times as fast ours gets to the lowest value of theirs; 0 if it never does."""
     goal = float(theirs[1].min())
     return _first(*theirs, goal) / _first(*ours, goal)
 
 
 def _first(took: NDArray[np.float64], reached: NDArray[np.float64], goal: float) -> float:
-    """What it took to the goal; infinity where it was not reached."""
+    """Returns the effort taken to reach the goal; infinity if it was not reached."""
     there = np.flatnonzero(reached <= goal)
     return float(took[there[0]]) if len(there) else math.inf

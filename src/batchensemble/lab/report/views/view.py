@@ -8,4 +8,4 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.table import Table
 
 View = Callable[[Evidence], Table | Figure | Check]
-"""Evidence in, one table, figure or checked claim out; nothing is trained, read or written."""
+"""Maps evidence to one table, figure or checked claim; nothing is trained, read or written."""

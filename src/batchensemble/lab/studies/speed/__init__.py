@@ -1,1 +1,1 @@
-"""How fast an ensemble is beside the plain network, networks of their own, and other libraries."""
+"""How fast an ensemble is, compared with the plain network, independent networks and other libraries."""

@@ -1,4 +1,4 @@
-"""What is measured, and what it is divided by."""
+"""What is measured, and the denominators it is divided by."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ SINGLE = "one network on the same inputs"
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """What to measure.
 
     Args:
         network: one of `NETWORKS`.
-        members: of every ensemble.
-        inputs: batches that all members answer.
-        rows: batches of a training step, dealt over the members (independent networks train on all of it each).
-        layers: `(members, rows of each, width)` of linear layers that are measured alone, forward and backward.
+        members: members of every ensemble.
+        inputs: batch sizes for inference, where every member answers every input.
+        rows: batch sizes for a training step, split over the members (independent networks each train on all rows).
+        layers: `(members, rows of each, width)` of linear layers measured on their own, forward and backward.
         routed: rows and members of batches in which every row names its member.
-        repeats: of every measurement; the median counts.
-        compiled: by `torch.compile`; by default on a GPU, since compiling for a CPU takes minutes.
-        only: cases whose names hold one of these; all of them if there is none.
-        ways: of having an ensemble, by name; all of them if there is none.
+        repeats: repetitions of every measurement; the median counts.
+        compiled: whether to use `torch.compile`; by default only on a GPU, since compiling for a CPU takes minutes.
+        only: measure only cases whose names contain one of these; empty for all.
+        ways: names of the ways to build an ensemble; empty for all.
     """
 
     network: str = "resnet32x4"
@@ -65,7 +65,7 @@ QUICK = Settings("resnet14", inputs=(2,), rows=(8,), layers=((2, 4, 8),), routed
 
 @dataclass(frozen=True)
 class Case:
-    """A name, the work of the denominators, and the work of every way to have an ensemble."""
+    """A name, the work of the denominators, and the work of every way to build an ensemble."""
 
     name: str
     denominators: Mapping[str, Make]
@@ -73,7 +73,7 @@ class Case:
 
 
 def cases(settings: Settings, device: torch.device) -> list[Case]:
-    """All that is asked for, in the order of the table.
+    """Returns the cases that the settings ask for, in the order of the table.
 
     Raises:
         ValueError: `only` leaves nothing.
@@ -87,7 +87,7 @@ def cases(settings: Settings, device: torch.device) -> list[Case]:
 
 
 def skipped(settings: Settings) -> dict[str, str]:
-    """The ways that cannot be measured here, and why."""
+    """Returns the ways that cannot be measured here, and why."""
     reasons = {name: WAYS[name].why_not(NETWORKS[settings.network]) for name in settings.ways or WAYS}
     return {name: reason for name, reason in reasons.items() if reason}
 
@@ -161,7 +161,7 @@ def _routed(network: Network, device: torch.device, rows: int, members: int) -> 
 
 
 def _models(network: Network, way: str, members: int) -> list[nn.Module]:
-    """The models of a way, or the plain network alone."""
+    """Builds the models of a way, or the plain network if no way is named."""
     return WAYS[way].build(network, members) if way else [network.make()]
 
 

@@ -1,4 +1,4 @@
-"""`batchensemble bench`: options to a run, a record to tables, and the limits that it has to keep."""
+"""`batchensemble bench`: turns options into a run and its record into tables, and checks limits."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ WHAT = {LIMIT: "inference: members x inputs", SINGLE: ""}
 
 
 def read_settings(quick: bool, **options: Any) -> Settings:
-    """The settings, or the quick ones, changed by the options that are given (not `None`), numbers as text.
+    """Returns the default or the quick settings, changed by the options that are not `None`; lists are given as text.
 
     Examples:
         >>> read_settings(True, members=2, rows="6,8", network=None).rows
@@ -40,10 +40,10 @@ def read_settings(quick: bool, **options: Any) -> Settings:
 
 
 def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Record:
-    """Measures, and writes the record to a file; a quick one never passes for a measurement of the paper's network."""
+    """Measures, and writes the record to a file; the scale keeps a quick one from passing for the paper's network."""
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a folder: --out names the file of the record")
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)  # before minutes of measuring
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)  # fail now rather than after minutes of measuring
     scale: Scale = "smoke" if quick else "paper" if settings.network == "resnet32x4" else "small"
     record = SPEED.run(Run(SPEED.name, settings, scale), context)
     with written_whole(out) as beside:
@@ -52,7 +52,7 @@ def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Re
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """`8,128` as numbers; nothing as none.
+    """Parses numbers such as `8,128`; an empty text gives none.
 
     Examples:
         >>> numbers("8,128"), numbers("")
@@ -65,7 +65,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
-    """`4x4096x1024` as members, rows of each, width; several with commas.
+    """Parses `4x4096x1024` as members, rows of each and width; several are separated by commas.
 
     Examples:
         >>> layer_sizes("4x16x8,2x4x4")
@@ -78,10 +78,10 @@ def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
-    """`CASE=RATIO` for time and `memory of CASE=RATIO` for memory, checked before anything is measured.
+    """Parses `CASE=RATIO` for time and `memory of CASE=RATIO` for memory, before anything is measured.
 
     Raises:
-        ValueError: there is no such case, or no such number.
+        ValueError: there is no such case, or the ratio is not a number.
 
     Examples:
         >>> read_limits(["training step, 128 rows=1.1"], Settings())
@@ -101,7 +101,7 @@ def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
 
 
 def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> Iterator[str]:
-    """Every limit that our rows, over the plain network on as many rows, do not keep, in words.
+    """Describes every limit that our ratio to the plain network on as many rows exceeds.
 
     Examples:
         >>> row = {"case": "inference", "way": OURS, "denominator": LIMIT, "ratio": 1.2, "memory_ratio": None}
@@ -122,7 +122,7 @@ def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> 
 
 
 def tables(record: Record) -> Iterator["Table"]:
-    """One table for every denominator, which its title names; memory and how it was run where there is something."""
+    """Yields a table for every denominator, named in its title; with memory if it was measured."""
     from rich.box import SIMPLE
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""The study: every case, every way, divided within one run."""
+"""The study of speed: every case and every way, divided by denominators of the same run."""
 
 import itertools
 import time
@@ -18,7 +18,7 @@ from batchensemble.lab.training.devices import start_fabric
 
 
 def run(run: Run, context: Context) -> Record:
-    """Measures every case. `rows` of the record: one for every case, way and denominator."""
+    """Measures every case; the record's `rows` has an entry for every case, way and denominator."""
     began = time.time()
     settings = _settings(run)
     device = start_fabric(context.device).device
@@ -35,7 +35,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def _settings(run: Run) -> Settings:
-    """The settings of a run, lists as tuples again."""
+    """Returns the settings of a run, its lists turned back into tuples."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in run.settings.items()
     }
@@ -46,7 +46,7 @@ def _settings(run: Run) -> Settings:
 def _rows(
     case: Case, settings: Settings, device: torch.device, context: Context, missing: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Every way over every denominator; what does not fit in memory is said to be missing."""
+    """Yields every way over every denominator; what does not fit in memory is added to `missing`."""
     compiled = device.type == "cuda" if settings.compiled is None else settings.compiled
 
     def begin(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Milliseconds and memory of one piece of work: warm, the median, on a GPU replayed as a CUDA graph."""
+"""Time and memory of a piece of work: the median of warm calls, on a GPU replayed as a CUDA graph."""
 
 import gc
 import statistics
@@ -13,12 +13,12 @@ from batchensemble.lab.studies.memory import keep_freed_memory
 
 Work = Callable[[], Any]
 Make = Callable[[bool], Work]
-"""Builds the work, networks and inputs included; compiled or not."""
+"""Builds the work, including networks and inputs; compiled or not."""
 WARM_UP = 3
 
 
 class Measure(NamedTuple):
-    """The median in milliseconds, the most memory in MiB (`None` without a GPU), and how it was run."""
+    """Median time in milliseconds, peak memory in MiB (`None` without a GPU), and how the work was run."""
 
     ms: float
     mib: float | None
@@ -28,11 +28,11 @@ class Measure(NamedTuple):
 def measure(
     makes: Mapping[str, Make], device: torch.device, repeats: int, compiled: bool, begin: Callable[[str], object] = str
 ) -> dict[str, Measure | None]:
-    """Measures pieces of work that are to be compared; `None` for one that does not fit in memory.
+    """Measures pieces of work to compare; one that does not fit in memory gives `None`.
 
-    On a GPU one after another, each from a clean start. On a CPU a call of each in turn, so that whatever else the
-    machine does meets all of them. What cannot be compiled runs as it is written, and `how` says so.
-    `begin` is called with every name as its work is made.
+    On a GPU they run one after another, each from a clean start. On a CPU they take turns, call by call, so that
+    whatever else the machine does affects them alike. What cannot be compiled runs eagerly, and `how` says so.
+    `begin` is called with each name when its work is built.
     """
     told = {name: partial(_told, begin, name, make) for name, make in makes.items()}
     if device.type == "cpu":
@@ -48,7 +48,7 @@ def _told(begin: Callable[[str], object], name: str, make: Make, compiled: bool)
 def _in_turns(makes: Mapping[str, Make], repeats: int, compiled: bool) -> dict[str, Measure | None]:
     if compiled:
         torch.compiler.reset()
-    keep_freed_memory()  # else the first that is measured pays for its growth
+    keep_freed_memory()  # else the first work measured pays for the growth of the heap
     works = {name: _warm(make, compiled) for name, make in makes.items()}
     rounds = [{name: _on_cpu(work) for name, (work, _) in works.items()} for _ in range(repeats + WARM_UP)][WARM_UP:]
     return {name: Measure(statistics.median(turn[name] for turn in rounds), None, works[name][1]) for name in works}
@@ -57,7 +57,7 @@ def _in_turns(makes: Mapping[str, Make], repeats: int, compiled: bool) -> dict[s
 def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Measure | None:
     if compiled:
         torch.compiler.reset()
-    gc.collect()  # what was measured before may hold memory in a circle of references
+    gc.collect()  # earlier work may hold memory in reference cycles
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.empty_cache()
     others = torch.cuda.memory_allocated(device) / 2**20
@@ -73,7 +73,7 @@ def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Me
 
 
 def memory(work: Work, device: torch.device) -> float:
-    """The most that a GPU has allocated during one call, in MiB, weights included."""
+    """Returns the peak memory allocated on the GPU during one call, in MiB, including weights."""
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     work()
@@ -82,7 +82,7 @@ def memory(work: Work, device: torch.device) -> float:
 
 
 def captured(work: Work, device: torch.device) -> Work | None:
-    """The replay of warm work as one CUDA graph; `None` where something in it waits for the GPU."""
+    """Captures warm work in a CUDA graph and returns its replay; `None` if something in it waits for the GPU."""
     torch.cuda.synchronize(device)
     before, stream, graph = torch.cuda.current_stream(device), torch.cuda.Stream(device), torch.cuda.CUDAGraph()
     stream.wait_stream(before)
@@ -93,7 +93,7 @@ def captured(work: Work, device: torch.device) -> Work | None:
         with torch.cuda.graph(graph, stream=stream):
             work()
     except RuntimeError:
-        torch.cuda.set_stream(before)  # a capture that fails does not return to it
+        torch.cuda.set_stream(before)  # a failed capture leaves its own stream current
         torch.cuda.synchronize(device)
         return None
     return graph.replay
@@ -106,7 +106,7 @@ def _warm(make: Make, compiled: bool) -> tuple[Work, str]:
             work()
     except torch.OutOfMemoryError:
         raise
-    except RuntimeError:  # of the compiler; as it is written, the error is the work's own
+    except RuntimeError:  # from the compiler; an eager run that fails too raises its own error
         if not compiled:
             raise
         return _warm(make, compiled=False)

@@ -1,4 +1,4 @@
-"""The ways to have an ensemble that are timed beside each other: ours, networks of their own, other libraries."""
+"""The ways to build an ensemble that are timed: ours, independent networks, other libraries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ OWN_NORMS = f"{OURS}, norm per member"
 
 @dataclass(frozen=True)
 class Way:
-    """Builds the models of an ensemble: one that holds all members, or one for each.
+    """Builds the models of an ensemble: one model that holds all members, or one model for each.
 
     Args:
-        build: from a network and a number of members. In training a model takes N rows and gives logits of rows: N
-            that were dealt, or every member's N; in evaluation it gives one answer for each.
-        package: what has to be installed, by the name of its module.
-        misfit: why it does not suit a network; empty where it does.
+        build: builds them from a network and a number of members. In training, a model takes N rows and returns
+            logits for N rows split over the members, or for N rows of every member; in evaluation, one answer per row.
+        package: module name of the package that must be installed.
+        misfit: says why the way does not suit a network; empty if it does.
     """
 
     build: Callable[[Network, int], list[nn.Module]]
@@ -32,34 +32,34 @@ class Way:
     misfit: Callable[[Network], str] = lambda network: ""
 
     def why_not(self, network: Network) -> str:
-        """Why this way cannot be measured here; empty where it can."""
+        """Says why this way cannot be measured here; empty if it can."""
         if self.package and find_spec(self.package) is None:
             return "not installed (pip install 'batchensemble[bench]')"
         return self.misfit(network)
 
 
 class AtOnce(nn.Module):
-    """Independent networks in one pass by `torch.func.vmap`."""
+    """Independent networks in one pass, with `torch.func.vmap`."""
 
     def __init__(self, networks: list[nn.Module]) -> None:
         super().__init__()
         self.members, self.stacked = len(networks), Stacked(networks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """All members' logits as rows in training, one answer for each row else."""
+        """Returns all members' logits as rows in training, otherwise one answer per row."""
         outputs = self.stacked(x.expand(self.members, *x.shape))
         return outputs.flatten(0, 1) if self.training else combined(outputs)
 
 
 class Repeated(nn.Module):
-    """torch-uncertainty's layers in a network: members follow one another in the batch."""
+    """A network of torch-uncertainty's layers: the members' rows follow one another in the batch."""
 
     def __init__(self, net: nn.Module, members: int) -> None:
         super().__init__()
         self.net, self.members = net, members
 
     def forward(self, x: Tensor) -> Tensor:
-        """Rows are dealt in training; every member answers every row else."""
+        """Splits the rows over the members in training; otherwise every member answers every row."""
         if self.training:
             return self.net(x)  # type: ignore[no-any-return]
         outputs: Tensor = self.net(x.repeat(self.members, *[1] * (x.ndim - 1)))
@@ -67,14 +67,14 @@ class Repeated(nn.Module):
 
 
 class MembersSecond(nn.Module):
-    """tabm's layers in a network: `(N, members, features)`."""
+    """A network of tabm's layers, which take `(N, members, features)`."""
 
     def __init__(self, net: nn.Module, members: int) -> None:
         super().__init__()
         self.net, self.members = net, members
 
     def forward(self, x: Tensor) -> Tensor:
-        """Rows are dealt in training; every member answers every row else."""
+        """Splits the rows over the members in training; otherwise every member answers every row."""
         if self.training:
             return self.net(x.unflatten(0, (-1, self.members))).flatten(0, 1)  # type: ignore[no-any-return]
         return combined(self.net(x[:, None].expand(-1, self.members, -1)).transpose(0, 1))

@@ -1,4 +1,4 @@
-"""The work that is timed: answers, training steps, answers by members of the rows' own, one layer both ways."""
+"""The work that is timed: inference, training steps, rows routed to members, one layer forward and backward."""
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from batchensemble.lab.studies.trainer import on_device
 
 
 def inference(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
-    """One answer for every input, by one model or by the mean of several; bfloat16 on a GPU."""
+    """One answer per input, from one model or the mean of several; bfloat16 on a GPU."""
     asked = [_forward(on_device(model.eval(), x.device).to(x.dtype), compiled) for model in models]
 
     def answer() -> Tensor:
@@ -24,7 +24,7 @@ def inference(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
 
 
 def training(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
-    """Loss, gradients, one model after another, and an update; bfloat16 by autocast on a GPU."""
+    """Loss and gradients, one model after another, and an update; bfloat16 by autocast on a GPU."""
     placed = [on_device(model.train(), x.device) for model in models]
     trained = [_forward(model, compiled) for model in placed]
     groups = [group for model in placed for group in be.parameter_groups(model, lr=1e-3, weight_decay=1e-4)]
@@ -35,7 +35,7 @@ def training(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
         optimizer.zero_grad(set_to_none=True)
         for model in trained:
             with torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda):
-                logits = model(x)  # rows, or all members' rows one after another
+                logits = model(x)  # N rows, or every member's N rows one after another
                 loss = F.cross_entropy(logits, labels.repeat(len(logits) // len(x)))
             loss.backward()
         optimizer.step()
@@ -44,7 +44,7 @@ def training(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
 
 
 def routing(network: Network, members: int, x: Tensor, compiled: bool) -> Work:
-    """An answer for every row by a member of its own choice."""
+    """An answer for every row, from the member that the row names."""
     model = on_device(be.convert(network.make(), members, combine=None).eval(), x.device).to(x.dtype)
     asked = _forward(model, compiled)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
@@ -58,7 +58,7 @@ def routing(network: Network, members: int, x: Tensor, compiled: bool) -> Work:
 
 
 def both_ways(layer: nn.Module, rows: int, width: int, device: torch.device, compiled: bool) -> Work:
-    """Forward and backward of one layer, to its input and its parameters; bfloat16 on a GPU."""
+    """Forward and backward through one layer, to its input and its parameters; bfloat16 on a GPU."""
     layer = layer.to(device, number_type(device))
     x, gradient = torch.randn(2, rows, width, device=device, dtype=number_type(device)).unbind()
     x.requires_grad_()
@@ -71,7 +71,7 @@ def both_ways(layer: nn.Module, rows: int, width: int, device: torch.device, com
 
 
 def combined(outputs: Tensor) -> Tensor:
-    """The log of the mean probability of members' logits `(members, N, classes)`, as an ensemble answers.
+    """Returns the log of the members' mean probability, from logits `(members, N, classes)`, as an ensemble answers.
 
     Examples:
         >>> combined(torch.zeros(3, 1, 2)).exp()
@@ -81,7 +81,7 @@ def combined(outputs: Tensor) -> Tensor:
 
 
 def number_type(device: torch.device) -> torch.dtype:
-    """bfloat16 on a GPU, float32 elsewhere."""
+    """Returns bfloat16 for a GPU, float32 otherwise."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 

@@ -1,4 +1,4 @@
-"""Machine translation: a Transformer whose attention disagrees with itself."""
+"""Machine translation: a Transformer whose attention layers have members."""
 
 from .recipe import Members, Recipe
 from .study import TRANSLATION, Settings

@@ -1,4 +1,4 @@
-"""Token batches as a function of seed and step alone."""
+"""Batches of tokens as a function of seed and step alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from batchensemble.seeds import seed_of
 
 
 class Batch(NamedTuple):
-    """Sentence pairs.
+    """A batch of sentence pairs.
 
     Attributes:
         source: tokens `(N, S)`, padded.
-        target: tokens `(N, T)`, padded; what the network is to say.
-        place: of every row in the batch of all processes, `(N,)`; `None` where this is all of it.
-        total: rows of the batch of all processes.
-        share: target tokens of the batch of all processes by their number, a scalar; `None` where this is all of it.
+        target: tokens `(N, T)`, padded; what the network should produce.
+        place: position of every row in the batch of all processes, `(N,)`; `None` with a single process.
+        total: rows in the batch of all processes.
+        share: mean number of target tokens per process, a scalar; `None` with a single process.
     """
 
     source: Tensor
@@ -34,18 +34,18 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TokenBatches:
-    """Batches without end: one pass over the corpus after another, each in an order of its own.
+    """An endless sequence of batches: pass after pass over the corpus, each in its own order.
 
     An epoch is a number of steps, not a pass.
 
     Args:
         data: the training set.
-        buckets: its batches in one pass.
-        steps: of an epoch.
-        seed: of the orders.
+        buckets: groups it into the batches of one pass.
+        steps: steps per epoch.
+        seed: seeds the orders.
         device: where batches go.
-        rank: of this process.
-        world: how many processes share a batch.
+        rank: index of this process.
+        world: number of processes that share a batch.
     """
 
     data: Prepared
@@ -61,13 +61,13 @@ class TokenBatches:
         return self.steps
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of an epoch."""
+        """Yields the batches of an epoch."""
         for step in range(number * self.steps, (number + 1) * self.steps):
             round_, place = divmod(step, len(self.buckets))
             yield self._batch(*self._batches_of(round_)[place])
 
     def _batches_of(self, round_: int) -> list[tuple[int, NDArray[np.int64]]]:
-        """The batches of one pass; the last one asked for is kept."""
+        """Returns the batches of one pass, keeping the pass last asked for."""
         if round_ not in self._pass:
             self._pass.clear()
             self._pass[round_] = self.buckets.batches(seed_of(self.seed, round_))
@@ -90,7 +90,7 @@ class TokenBatches:
 
 
 def validation_batches(data: Prepared, tokens: int, device: torch.device) -> Iterator[Batch]:
-    """Every pair of a small set once, sentences of about the same length together."""
+    """Yields every pair of a small set once, grouped by similar length."""
     order = np.argsort(-data.lengths, kind="stable")  # the first batch is the largest
     start = 0
     while start < len(order):

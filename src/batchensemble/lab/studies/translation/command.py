@@ -1,4 +1,4 @@
-"""`batchensemble translate`: lines in, lines out, never a line more or less."""
+"""`batchensemble translate`: exactly one line out for every line in."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,11 +8,11 @@ from batchensemble.lab.training.devices import device_kind
 
 from .translator import TooLong, Translator, check_installed
 
-AT_A_TIME = 256  # lines that are read before the first of them is written
+AT_A_TIME = 256  # lines read before the first of them is written
 
 
 def find_translator(model: str, work: Path) -> Path:
-    """The folder of a translator: a folder itself, or by the name of its weights as records give it.
+    """Returns a translator's folder, given its path or the name of its weights in a record.
 
     Raises:
         FileNotFoundError: there is none.
@@ -26,10 +26,10 @@ def find_translator(model: str, work: Path) -> Path:
 def translated_lines(
     folder: Path, lines: Iterable[bytes], *, beams: int, alpha: float, uncertainty: bool, device: str
 ) -> Iterator[str]:
-    """A translation for every line; with `uncertainty` and, behind a tab, the members' disagreement.
+    """Yields a translation for every line; with `uncertainty`, a tab and the members' disagreement follow it.
 
     Raises:
-        ValueError: a line is not UTF-8, or longer than the model takes; or a network alone is asked for uncertainty.
+        ValueError: a line is not UTF-8 or is longer than the model takes, or a single network is asked for uncertainty.
     """
     check_installed()
     translator = Translator.load(folder, device_kind(device), beams=beams, alpha=alpha)
@@ -49,7 +49,7 @@ def _with_disagreement(translator: Translator, sentences: list[str], said: list[
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Some lines at a time, and the number of the first of them."""
+    """Yields chunks of lines, each with the number of its first line."""
     chunk: list[str] = []
     number = 0
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""The corpora of the studies by name: where their texts come from, and the vocabulary that they get."""
+"""The studies' corpora by name: where their texts come from, and their vocabularies."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from batchensemble.lab.records import content_key
 
 Split = Literal["train", "valid", "test"]
 Source = Callable[[Path], ParallelText]
-"""From the folder of the data sets to a text."""
+"""Maps the folder of the data sets to a text."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Corpus:
 
     Args:
         parts: training, validation and test text.
-        kind: of the vocabulary.
-        size: of the vocabulary.
-        longest: tokens of a sentence at most.
+        kind: kind of vocabulary.
+        size: size of the vocabulary.
+        longest: most tokens in a sentence.
     """
 
     parts: Mapping[Split, Source]
@@ -55,21 +55,21 @@ class TextData:
 
     @property
     def tallies(self) -> dict[str, dict[str, int]]:
-        """What became of the lines of every part."""
+        """What became of the lines of each part."""
         return {part: asdict(getattr(self, part).tally) for part in ("train", "valid", "test")}
 
     @property
     def digest(self) -> str:
-        """Of the words and of all three texts, wherever they lie."""
+        """A digest of the vocabulary and all three texts, wherever they are stored."""
         return content_key([self.vocabulary.digest, *(text.digest for text in (self.train, self.valid, self.test))])
 
 
 def load_text(name: str, root: Path | None, work: Path) -> TextData:
-    """A corpus by name; prepared in `work` the first time, and mapped from there ever after.
+    """Loads a corpus by name: prepared in `work` the first time, memory-mapped from there afterwards.
 
     Raises:
         ValueError: there is no corpus of that name, or its sides do not match.
-        FileNotFoundError: its files are not there.
+        FileNotFoundError: its files are missing.
     """
     if name not in CORPORA:
         raise ValueError(f"data must be one of {', '.join(CORPORA)}; got {name!r}")
@@ -78,7 +78,7 @@ def load_text(name: str, root: Path | None, work: Path) -> TextData:
     about = [corpus.kind, corpus.size, corpus.longest, *(text.stamp for text in texts.values())]
     folder = work / "text" / f"{name}-{content_key(about)}"
     with locked(folder, wait=True):
-        for left in folder.glob(f"{UNFINISHED}*"):  # by a process that was killed
+        for left in folder.glob(f"{UNFINISHED}*"):  # left by a process that was killed
             shutil.rmtree(left)
         vocabulary = _vocabulary(corpus, texts["train"], folder / "vocabulary.json")
         prepared = [
@@ -105,21 +105,21 @@ def _toy(seed: int) -> dict[Split, Source]:
 
 
 def _files(folder: str, name: str, other: str) -> Source:
-    """`name.en` and `name.<other>` in a folder."""
+    """Reads `name.en` and `name.<other>` in a folder."""
     return lambda root: ParallelText(
         [(text_file(root / folder, f"{name}.en"), text_file(root / folder, f"{name}.{other}"))]
     )
 
 
 def _years(root: Path) -> ParallelText:
-    """Europarl in a file for every year, or all in `train.en` and `train.de`."""
+    """Reads Europarl from one file per year, or from `train.en` and `train.de`."""
     folder = root / "europarl_en_de"
     names = sorted({path.name.split(".")[0] for path in folder.glob("20??.en*")}) or ["train"]
     return ParallelText([(text_file(folder, f"{name}.en"), text_file(folder, f"{name}.de")) for name in names])
 
 
 def _newstest(year: int, other: str) -> Source:
-    """From plain files if they are there, else from the published archive."""
+    """Reads plain files if they are there, else the published archive."""
     archive = {2013: wmt.NEWSTEST_2013, 2014: wmt.NEWSTEST_2014}[year]
 
     def source(root: Path) -> ParallelText:

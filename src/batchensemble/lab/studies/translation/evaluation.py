@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Ask = Callable[[Batch], Tensor]
-"""From a batch to log-probabilities `(answers, N, T)` of its words."""
+"""Maps a batch to log-probabilities `(answers, N, T)` of its target tokens."""
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How well a text was foreseen.
+    """How well a text was predicted.
 
     Attributes:
-        nll: per token, of the averaged probabilities.
-        member_nll: per token, of every member alone.
-        tokens: how many.
+        nll: negative log-likelihood per token, of the averaged probabilities.
+        member_nll: negative log-likelihood per token, of each member alone.
+        tokens: number of tokens.
     """
 
     nll: float
@@ -38,7 +38,7 @@ class Likelihood:
 
     @property
     def perplexity(self) -> float:
-        """`exp` of the former."""
+        """The perplexity, `exp(nll)`."""
         return math.exp(self.nll)
 
 
@@ -49,7 +49,7 @@ class Evaluator:
     Args:
         data: the text.
         fabric: device, precision and processes.
-        tokens: of a batch at most.
+        tokens: most tokens in a batch.
     """
 
     data: Prepared
@@ -57,12 +57,12 @@ class Evaluator:
     tokens: int = 4096
 
     def likelihood(self, model: nn.Module) -> Likelihood:
-        """Of a network or an ensemble, in evaluation mode; put back afterwards."""
+        """Measures a network or an ensemble in evaluation mode, and restores its mode afterwards."""
         with evaluating(model):
             return self._likelihood(lambda batch: member_log_probs(model, batch))
 
     def dropout_likelihood(self, net: nn.Module, rate: float, samples: int, seed: int) -> Likelihood:
-        """Of one network whose masks are drawn `samples` times at some rate: MC-dropout."""
+        """Measures MC-dropout: one network, its masks drawn `samples` times at the given rate."""
 
         def ask(batch: Batch) -> Tensor:
             return torch.cat([member_log_probs(net, batch) for _ in range(samples)])
@@ -73,12 +73,12 @@ class Evaluator:
             return self._likelihood(ask)
 
     def best_dropout(self, net: nn.Module, rates: Sequence[float], samples: int, seed: int) -> dict[float, Likelihood]:
-        """MC-dropout at every rate, the best first."""
+        """Measures MC-dropout at every rate, and sorts the best first."""
         found = {rate: self.dropout_likelihood(net, rate, samples, seed) for rate in rates}
         return dict(sorted(found.items(), key=lambda item: item[1].nll))
 
     def _likelihood(self, ask: Ask) -> Likelihood:
-        """Every process measures everything, and the first one's word counts: all must agree when to stop."""
+        """Measures everything in every process but uses the first one's numbers: all must agree when to stop."""
         sums: Tensor | None = None
         for batch in validation_batches(self.data, self.tokens, self.fabric.device):
             with self.fabric.autocast():
@@ -91,7 +91,7 @@ class Evaluator:
 
 
 def _sums(log_probs: Tensor, target: Tensor) -> Tensor:
-    """Tokens, and the negative log-likelihood of all answers together and of each: `(2 + answers,)`, in double."""
+    """Sums tokens and negative log-likelihoods, of all answers together and of each: `(2 + answers,)`, in double."""
     real = target.ne(PAD)
     every = torch.cat([mean_log_prob(log_probs)[None], log_probs]).double()
     return torch.cat([real.sum()[None].double(), -(every * real).sum((1, 2))])

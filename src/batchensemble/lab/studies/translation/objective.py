@@ -1,4 +1,4 @@
-"""What a translator is given, what it minimises, and how good its words are."""
+"""A translator's inputs, its loss, and the log-probabilities of its target tokens."""
 
 import math
 from functools import partial
@@ -17,7 +17,7 @@ from .recipe import Members
 
 
 def inputs(batch: Batch) -> dict[str, Any]:
-    """What the network sees: the source, and the target up to each word that it is to say next."""
+    """Returns the network's inputs: the source, and the target up to each token to predict."""
     return {
         "input_ids": batch.source,
         "attention_mask": batch.source.ne(PAD),
@@ -27,14 +27,14 @@ def inputs(batch: Batch) -> dict[str, Any]:
 
 
 def objective(members: Members | None, smoothing: float) -> Loss:
-    """The loss of a training: for members the mean of theirs, never the loss of their mean."""
+    """Returns the training loss; with members it is the mean of their losses, never the loss of their mean."""
     if members is not None and members.rows == "repeated":
         return partial(_repeated, smoothing=smoothing)
     return partial(_dealt, count=1 if members is None else members.count, smoothing=smoothing)
 
 
 def _dealt(model: nn.Module, batch: Batch, count: int, smoothing: float) -> dict[str, Tensor]:
-    """Every sentence to one member, by its place in the batch of all processes."""
+    """Assigns every sentence to one member, by its position in the batch of all processes."""
     if batch.place is None or count == 1:
         logits = model(**inputs(batch)).logits
     else:
@@ -43,7 +43,7 @@ def _dealt(model: nn.Module, batch: Batch, count: int, smoothing: float) -> dict
 
 
 def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Tensor]:
-    """Every sentence to every member."""
+    """Gives every sentence to every member."""
     logits = cast(be.Ensemble, model).members(**inputs(batch)).logits
     share = None if batch.share is None else batch.share * len(logits)
     return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing, share)
@@ -52,11 +52,11 @@ def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Ten
 def translated(
     logits: Tensor, target: Tensor, smoothing: float = 0.0, share: Tensor | None = None
 ) -> dict[str, Tensor]:
-    r"""Mean loss per token, which is minimised, and without smoothing; and how many tokens there were.
+    r"""Returns the mean loss per token, which is minimised, the same without smoothing, and the number of tokens.
 
-    `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, padding left out.
+    `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, without padding.
     Processes have different numbers of tokens: each divides by the mean number, `share`, so that the mean of their
-    gradients weighs every token alike.
+    gradients weights every token equally.
 
     Examples:
         >>> scores = translated(torch.zeros(1, 3, 8), torch.tensor([[5, 1, 0]]), smoothing=0.1)
@@ -73,7 +73,7 @@ def translated(
 
 
 def word_log_probs(log_probs: Tensor, target: Tensor) -> Tensor:
-    """Log-probability of every word said, `(..., T)`, from those of all words, `(..., T, words)`."""
+    """Returns the log-probability of every target word, `(..., T)`, from those of all words, `(..., T, words)`."""
     return log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
 
 
@@ -89,7 +89,7 @@ def mean_log_prob(log_probs: Tensor) -> Tensor:
 
 @torch.no_grad()
 def member_log_probs(model: nn.Module, batch: Batch) -> Tensor:
-    """Of every member and every word said, `(members, N, T)`; one network is one member."""
+    """Returns every member's log-probability of every target word, `(members, N, T)`; a network is one member."""
     if isinstance(model, be.Ensemble):
         logits = model.members(**inputs(batch)).logits
     else:

@@ -1,4 +1,4 @@
-"""How a translator is trained: everything that its weights depend on, as a value."""
+"""How a translator is trained: everything its weights depend on, as a value."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -9,14 +9,14 @@ from batchensemble.lab.training.devices import Precision
 
 @dataclass(frozen=True)
 class Members:
-    """The paper's BatchEnsemble of a Transformer, and what it leaves open.
+    """The paper's BatchEnsemble of a Transformer, with options for what the paper leaves open.
 
     Args:
-        count: how many.
-        rows: which sentences a member trains on: its share of the batch (`dealt`), or all of it (`repeated`).
+        count: number of members.
+        rows: the sentences a member trains on: its share of the batch (`dealt`), or all of it (`repeated`).
         cross_attention: whether the decoder's attention to the encoder has members as well.
-        init: of r and s, as in `be.convert`.
-        fast_lr_scale: learning rate of r and s relative to the rest.
+        init: initial values of r and s, as in `be.convert`.
+        fast_lr_scale: learning rate of r and s relative to that of the other parameters.
     """
 
     count: int = 4
@@ -28,22 +28,22 @@ class Members:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a translator is trained. The defaults are the paper's single big Transformer from English to German.
+    """How a translator is trained; the defaults are the paper's single big Transformer from English to German.
 
     Args:
         data: name of the corpus.
-        members: of the BatchEnsemble; `None` is one network.
-        size: of the Transformer, see `lab.models.transformer`.
-        dropout: of embeddings and of what layers add.
-        inner_dropout: of attention weights and rectified units.
-        steps: in all.
-        epoch: steps between two validations; the unit of the log and of checkpoints.
-        tokens: of a batch on each side, padding included.
+        members: the BatchEnsemble's members; `None` for one network.
+        size: size of the Transformer, see `lab.models.transformer`.
+        dropout: dropout of embeddings and of the sublayers' outputs.
+        inner_dropout: dropout of attention weights and of rectified units.
+        steps: total number of steps.
+        epoch: steps between validations; the unit of the log and of checkpoints.
+        tokens: tokens per batch on each side, including padding.
         lr: factor of the learning rate `lr * width**-0.5 * min(step**-0.5, step * warmup**-1.5)`.
-        warmup: steps until the learning rate falls.
-        smoothing: of labels.
-        bleu_every: epochs between two translations of the test set; the last step is always followed by one.
-        until_perplexity: of the validation set, at which training stops.
+        warmup: steps until the learning rate starts to fall.
+        smoothing: label smoothing.
+        bleu_every: epochs between translations of the test set, which is always translated after the last step.
+        until_perplexity: validation perplexity at which training stops.
         precision: `fp32` or `bf16`.
     """
 
@@ -68,15 +68,15 @@ class Recipe:
 
     @property
     def epochs(self) -> int:
-        """How many validations there are."""
+        """The number of epochs, each of which ends with a validation."""
         return self.steps // self.epoch
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Returns the recipe as plain JSON."""
         return asdict(self)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The recipe that settings describe."""
+        """Builds the recipe from JSON."""
         members = settings["members"]
         return cls(**{**settings, "members": None if members is None else Members(**members)})

@@ -1,4 +1,4 @@
-"""Train a translator and measure it: perplexity, BLEU, how fast it learns."""
+"""Trains a translator and measures perplexity, BLEU and how fast it learns."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ RATES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained, and what is measured of it. Runs that differ in the second share their training.
+    """What to train and what to measure; runs that differ only in what they measure share the training.
 
     Args:
-        recipe: how it is trained.
-        samples: of dropout at test time; none asks the network as it is.
-        rates: of that dropout, of which the best on the validation set is reported.
+        recipe: how the translator is trained.
+        samples: dropout samples at test time; zero to use the network without dropout.
+        rates: rates of that dropout; the best one on the validation set is reported.
     """
 
     recipe: Recipe = field(default_factory=Recipe)
@@ -36,17 +36,17 @@ class Settings:
     rates: tuple[float, ...] = RATES
 
     def settings(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Returns the settings as plain JSON."""
         return {**vars(self), "recipe": self.recipe.settings()}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings that JSON describes."""
+        """Builds the settings from JSON."""
         return cls(**{**settings, "recipe": Recipe.of(settings["recipe"]), "rates": tuple(settings["rates"])})
 
 
 def run(run: Run, context: Context) -> Record:
-    """Trains what the run's settings say, unless it is trained, and measures it."""
+    """Trains the run's recipe, unless it is trained already, and measures it."""
     check_installed()
     began = time.time()
     settings = Settings.of(run.settings)
@@ -65,11 +65,11 @@ def run(run: Run, context: Context) -> Record:
 
 
 def measure(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -> dict[str, Any]:
-    """Perplexity on the validation set (the paper's) and on the test set, BLEU on the test set, how fast it learnt."""
+    """Measures perplexity on validation (as the paper does) and test set, BLEU on the test set, and learning speed."""
     valid, test = (Evaluator(text, trainer.fabric).likelihood(trained.model) for text in _sets(trainer))
     score, signature = trainer.fabric.broadcast(_bleu(trainer, trained))
     learnt = learning(trained.log, settings.recipe, trainer.fabric.world_size)
-    # a training that stopped early may have translated after its last step already
+    # A training that stopped early may already have been scored after its last step.
     scores = dict(zip(learnt["bleu_steps"], learnt["bleu_curve"], strict=True)) | {learnt["steps"][-1]: score}
     return {
         **learnt,
@@ -87,7 +87,7 @@ def measure(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -
 
 
 def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -> dict[str, Any]:
-    """MC-dropout: perplexity at the best of the rates, and at each."""
+    """Measures MC-dropout: perplexity at the best rate, and at each."""
     valid, test = (Evaluator(text, trainer.fabric) for text in _sets(trainer))
     found = valid.best_dropout(trained.model, settings.rates, settings.samples, seed)
     rate, best = next(iter(found.items()))
@@ -103,7 +103,7 @@ def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed
 
 
 def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int = 1) -> dict[str, Any]:
-    """How fast it learnt: over steps, target tokens of all processes, and time (validation left out)."""
+    """Returns curves against steps, target tokens of all processes, and time (without validation)."""
     seconds = list(accumulate(line["seconds"] - line["evaluation_seconds"] for line in log))
     tokens = list(accumulate(round(line["tokens"] * recipe.epoch * processes) for line in log))
     steps = [recipe.epoch * (place + 1) for place in range(len(log))]
@@ -124,7 +124,7 @@ def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int 
 def to_perplexity(
     log: Sequence[Mapping[str, float]], recipe: Recipe, learnt: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """Steps, tokens and seconds to the perplexity that was asked for; `None` where it was not reached."""
+    """Returns steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
     target = recipe.until_perplexity
     if target is None:
         return {}

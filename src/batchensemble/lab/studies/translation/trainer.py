@@ -1,4 +1,4 @@
-"""Recipes to trained translators: trained once, found again by whoever asks for the same."""
+"""Turns recipes into trained translators; each is trained once and found again by whoever asks for the same one."""
 
 import json
 import time
@@ -37,7 +37,7 @@ Line = Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained translator in evaluation mode, the log of its training, and where it lies."""
+    """A trained translator in evaluation mode, the log of its training, and its folder."""
 
     translator: Translator
     log: list[dict[str, float]]
@@ -64,11 +64,11 @@ class Trainer:
     data: TextData
 
     def train(self, recipe: Recipe, seed: int) -> Trained:
-        """A translator, trained in a folder that is named by all that its weights depend on."""
+        """Returns a translator, trained in a folder named by everything its weights depend on."""
         key = content_key({"translation": recipe.settings(), "seed": seed})
         folder = self.context.work / "weights" / key
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
-        # a step for every shape of batch would take longer to compile than to train
+        # Compiling a step for every shape of batch would take longer than training.
         place = Workplace(self.fabric, folder, self.context.progress, compiled=False)
         with locked_together(self.fabric, folder, wait=self.context.wait):
             self._claim(folder)
@@ -80,7 +80,7 @@ class Trainer:
         return Trained(translator, log, folder)
 
     def _claim(self, folder: Path) -> None:
-        """Refuses to go on with what learnt from another text, whose words had other numbers."""
+        """Records the text that the folder is trained on; refuses one trained on another, whose token ids differ."""
         note = folder / "text.json"
         if note.exists() and json.loads(note.read_text()) != self.data.digest:
             raise ValueError(f"{folder} was trained on another text of the same name: delete it to train on this one")
@@ -107,7 +107,7 @@ class Trainer:
 
     @property
     def _longest(self) -> int:
-        """Positions that the network knows: twice what it is trained with, since translations may be longer."""
+        """The network's number of positions: twice the training length, since translations may be longer."""
         return 2 * int(max(self.data.train.lengths.max(), 32))
 
     def _batches(self, recipe: Recipe, seed: int) -> TokenBatches:
@@ -116,7 +116,7 @@ class Trainer:
         return TokenBatches(train, buckets, recipe.epoch, seed, fabric.device, fabric.global_rank, fabric.world_size)
 
     def _validate(self, model: nn.Module, recipe: Recipe, epoch: int) -> dict[str, float]:
-        """Perplexity of the validation set, BLEU of the test set from time to time, and the time that it took."""
+        """Measures perplexity on the validation set and, every `bleu_every` epochs, BLEU on the test set."""
         began = time.perf_counter()
         found = Evaluator(self.data.valid, self.fabric).likelihood(model)
         numbers = {"validation_nll": found.nll, "validation_perplexity": found.perplexity}
@@ -126,7 +126,7 @@ class Trainer:
         return {**numbers, "evaluation_seconds": round(time.perf_counter() - began, 4)}
 
     def test_bleu(self, translator: Translator) -> tuple[float, str]:
-        """BLEU of the test set's translations, and its signature."""
+        """Returns BLEU on the test set, and its signature."""
         return bleu(translator.translate(self.data.test.text("source")), self.data.test.text("target"))
 
     def _translator(self, model: nn.Module) -> Translator:
@@ -134,7 +134,7 @@ class Trainer:
 
 
 def build(recipe: Recipe, vocabulary: int, longest: int, seed: int) -> nn.Module:
-    """The untrained network, converted where the recipe has members: both start from the same weights."""
+    """Builds the untrained network, converted if the recipe has members; either way it starts from the same weights."""
     generator = torch.Generator().manual_seed(seed)
     rates: dict[str, Any] = {"dropout": recipe.dropout, "inner_dropout": recipe.inner_dropout}
     net: nn.Module = transformer(vocabulary, recipe.size, **rates, longest=longest, generator=generator)

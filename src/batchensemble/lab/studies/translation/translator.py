@@ -1,4 +1,4 @@
-"""A trained model as what a user sees of it: sentences in, sentences out, and how far its members agree."""
+"""A trained model as its user sees it: sentences in, sentences out, and how far its members agree."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,16 +20,16 @@ NEEDED = ("sacrebleu", "tokenizers", "transformers")
 
 
 def check_installed() -> None:
-    """Refuses to begin what could not be ended.
+    """Checks that everything a translation needs is installed, before any work begins.
 
     Raises:
-        ModuleNotFoundError: a package of the extra `text` is not here.
+        ModuleNotFoundError: a package of the extra `text` is missing.
     """
     require("translation", "text", *NEEDED)
 
 
 class TooLong(ValueError):
-    """A sentence has more tokens than the model takes; `place` is its place among the sentences."""
+    """A sentence has more tokens than the model takes; `place` is its index among the sentences."""
 
     def __init__(self, place: int, words: str) -> None:
         super().__init__(f"sentence {place + 1} {words}")
@@ -38,11 +38,11 @@ class TooLong(ValueError):
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far members agree on a translation, as means over its words.
+    """How far members agree on a translation, averaged over its tokens.
 
     Attributes:
-        disagreement: share of pairs of members that would say different words.
-        mutual_information: between the next word and the member that says it, in nats.
+        disagreement: share of pairs of members that would choose different tokens.
+        mutual_information: mutual information of the next token and the member that predicts it, in nats.
     """
 
     disagreement: float
@@ -55,12 +55,12 @@ class Translator:
 
     Args:
         model: Marian, or an ensemble of it.
-        vocabulary: of both languages.
-        beams: kept in the search.
-        alpha: of the length penalty: a sentence's score is its log-probability / length ** alpha.
-        extra: words by which a translation may be longer than its sentence.
-        tokens: of the sentences that are translated at a time.
-        autocast: the precision it works in.
+        vocabulary: shared by both languages.
+        beams: width of the beam search.
+        alpha: exponent of the length penalty: a sentence's score is its log-probability / length ** alpha.
+        extra: tokens by which a translation may be longer than the longest sentence of its batch.
+        tokens: most source tokens in a batch, including padding.
+        autocast: sets the precision to compute in.
     """
 
     model: nn.Module
@@ -81,7 +81,7 @@ class Translator:
         return self.model.net if isinstance(self.model, be.Ensemble) else self.model
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """A translation for every sentence; of an empty one, an empty one.
+        """Translates every sentence; an empty one stays empty.
 
         Raises:
             TooLong: a sentence is longer than the model takes.
@@ -96,7 +96,7 @@ class Translator:
         return found
 
     def agreement(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Agreement]:
-        """How far the members agree on each translation, word for word as it was said.
+        """Returns how far the members agree on each translation, token by token as it is given.
 
         Raises:
             ValueError: the model has no members, or a translation is longer than it takes.
@@ -107,7 +107,7 @@ class Translator:
         return [self._agreement(self.model, one, other) for one, other in zip(rows, said, strict=True)]
 
     def save(self, folder: Path) -> None:
-        """Everything that is needed to translate again."""
+        """Saves everything needed to translate again."""
         from safetensors.torch import save_model
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,11 +121,11 @@ class Translator:
 
     @classmethod
     def load(cls, folder: Path, device: torch.device | str = "cpu", **options: Any) -> "Translator":
-        """What `save` wrote.
+        """Loads what `save` wrote.
 
         Raises:
             FileNotFoundError: the folder holds no translator.
-            ValueError: a file of it is damaged.
+            ValueError: one of its files is damaged.
         """
         missing = [name for name in ("config.json", "vocabulary.json") if not (folder / name).is_file()]
         if missing:
@@ -146,7 +146,7 @@ class Translator:
         return rows
 
     def _together(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """Places of sentences with words, of about the same length, the longest first."""
+        """Yields the indices of non-empty sentences, grouped by similar length, longest first."""
         places = sorted((place for place, row in enumerate(rows) if len(row) > 1), key=lambda place: -len(rows[place]))
         while places:
             count = max(1, self.tokens // len(rows[places[0]]))
@@ -154,7 +154,7 @@ class Translator:
             places = places[count:]
 
     def _search(self, source: Tensor) -> Tensor:
-        """The best translation of every row, `(N, T)`."""
+        """Returns the best translation of every row, `(N, T)`."""
         longest = self.net.config.max_position_embeddings
         options = {
             "attention_mask": source.ne(PAD),
@@ -179,7 +179,7 @@ class Translator:
 
 
 def _model(folder: Path) -> nn.Module:
-    """The network or ensemble that a folder holds."""
+    """Loads the network or ensemble in a folder."""
     from safetensors import SafetensorError
     from safetensors.torch import load_model
     from transformers import MarianConfig, MarianMTModel
@@ -203,7 +203,7 @@ def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    """Corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
+    """Returns corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
 
     Examples:
         >>> score, signature = bleu(["the cat sat on the mat"], ["the cat sat on the mat"])
