@@ -180,7 +180,7 @@ def data(
 
 @app.command()
 def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) -> None:
-    """Train every method on handwritten digits, side by side, in a minute or two."""
+    """Train every method on handwritten digits, side by side, in about a minute."""
     from batchensemble.lab.report.write import write_report
 
     with _plain_errors(), tempfile.TemporaryDirectory() as fresh:

@@ -81,7 +81,7 @@ class Diagnosis:
         if self.collapsed:
             return (
                 "Collapsed: the members give the same answers, so this ensemble behaves like one network. "
-                "Start r and s further apart (init='normal(0.3)' for a pre-trained network, 'sign' or 'normal' from "
+                "Start r and s further apart (init='normal(0.1)' for a pre-trained network, 'sign' or 'normal' from "
                 "scratch), train on split rows, and keep weight decay off r and s."
             )
         gains = {"accuracy": (self.gain, self.gain_error), "likelihood": (self.nll_gain, self.nll_gain_error)}

@@ -1,4 +1,4 @@
-"""The demo: all methods on handwritten digits, in seconds."""
+"""The demo: all methods on handwritten digits, in a minute."""
 
 from batchensemble.lab.experiments.classifiers import BATCH, BOTH, DROPOUT, NAIVE, RECIPES, REPEATED, SINGLE
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
