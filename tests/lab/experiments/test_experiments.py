@@ -65,7 +65,8 @@ def test_short_is_the_papers_but_for_a_fifth_of_the_epochs(name):
 
 def test_published_numbers_stand_beside_runs_of_the_paper_scale():
     for experiment in EXPERIMENTS.values():
-        labels = [case.labels.items() for case in experiment.cases("paper")]
+        cases = experiment.cases("paper") if "paper" in experiment.scales else []
+        labels = [case.labels.items() for case in cases]
         for number in experiment.published:
             assert any(number.labels.items() <= there for there in labels), number
 

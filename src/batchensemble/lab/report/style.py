@@ -43,7 +43,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("batchensemble",), BLUE),
     (("naive", "small"), SKY),
     (("naive",), GREEN),
-    (("dropout", "128"), RED),
+    (("dropout", "128"), SKY),
     (("dropout",), ORANGE),
 )
 _FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
