@@ -46,8 +46,7 @@ def _shown(record: Record) -> int:
 
 def cifar_paper() -> str:
     """CIFAR-10 as the paper trains it, its numbers in parentheses."""
-    evidence = evidence_of("cifar-accuracy", "paper").where(data="CIFAR-10")
-    evidence = replace(evidence, places=tuple(place for place in evidence.places if place.record))
+    evidence = _recorded("cifar-accuracy", "paper").where(data="CIFAR-10")
     calibration = evidence_of("cifar-calibration", "paper").where(data="CIFAR-10")
     evidence = replace(evidence, published=(*evidence.published, *calibration.published))
     return body(evidence, comparison("accuracy", "ece", "nll"), facts=True)
@@ -108,5 +107,10 @@ def _best_first(evidence: Evidence) -> Evidence:
 
 def _measured(experiment: str, scale: Scale) -> Evidence:
     """What there is a record of, without the paper's numbers, which took many more epochs."""
+    return replace(_recorded(experiment, scale), published=())
+
+
+def _recorded(experiment: str, scale: Scale) -> Evidence:
+    """What there is a record of, beside the paper's numbers."""
     evidence = evidence_of(experiment, scale)
-    return replace(evidence, places=tuple(place for place in evidence.places if place.record), published=())
+    return replace(evidence, places=tuple(place for place in evidence.places if place.record))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from batchensemble.lab.experiments.classifiers import BASE, HUNDRED, TEN, recipe
+from batchensemble.lab.experiments.classifiers import BASE, HUNDRED, SINGLE, TEN, recipe
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
 from batchensemble.lab.records import Scale
@@ -28,7 +28,7 @@ METHODS: Mapping[str, Method] = {
 }
 QUICK = ("single", "ones", "normal(0.3), repeated")
 STARTS: Mapping[Scale, Recipe] = {
-    "short": recipe("Single", "short", HUNDRED["short"]),
+    "short": recipe(SINGLE, "short", HUNDRED["short"]),
     "small": replace(BASE["small"], data="cifar100", share=0.4, epochs=10, schedule="cosine"),
     "smoke": replace(BASE["smoke"], data="procedural100", epochs=1),
 }

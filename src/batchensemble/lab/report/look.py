@@ -1,6 +1,7 @@
 """Evaluates views, and names the record if one cannot be read."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,11 +55,10 @@ def _careful(show: Callable[[Evidence], Shown], evidence: Evidence) -> Shown:
 
 def _readable(show: Callable[[Evidence], object], evidence: Evidence) -> bool:
     try:
-        show(evidence)
+        with suppress(NotMeasured):
+            show(evidence)
     except UNREADABLE:
         return False
-    except NotMeasured:
-        return True
     return True
 
 

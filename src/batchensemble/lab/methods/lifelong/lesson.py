@@ -47,7 +47,9 @@ class Lesson:
 
     def seed_in(self, run: int) -> int:
         """Returns the task's own seed, given that of the run; no two tasks of any runs share one."""
-        return MOST_TASKS * run + self.number
+        return (
+            MOST_TASKS * run + self.number
+        )  # not `seed_of`: in run 0, which records have, a task's seed is its number
 
     def metered(self, account: Account) -> Training:
         """Returns the training with every step metered and every epoch noted in the account."""

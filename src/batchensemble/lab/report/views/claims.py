@@ -47,9 +47,13 @@ class _Pair:
         return self.this.mean / self.other.mean if self.other.mean else math.nan
 
     @property
+    def sides(self) -> tuple[Summary, Summary]:
+        return self.this, self.other
+
+    @property
     def one_seed(self) -> bool:
         """Whether a side has no spread of its own; that of the other side is used for it."""
-        return min(self.this.count, self.other.count) < 2
+        return min(side.count for side in self.sides) < 2
 
     @property
     def error(self) -> float | None:
@@ -60,31 +64,28 @@ class _Pair:
     @property
     def ratio_error(self) -> float | None:
         """The standard error of the ratio; `None` if both sides have one seed."""
-        errors, means = self._errors(), (self.this.mean, self.other.mean)
+        errors = self._errors()
         if errors is None:
             return None
-        return self.ratio * math.hypot(
-            *(error / mean if mean else 0.0 for error, mean in zip(errors, means, strict=True))
-        )
+        shares = (error / side.mean if side.mean else 0.0 for error, side in zip(errors, self.sides, strict=True))
+        return self.ratio * math.hypot(*shares)
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the error: those of the only side with several seeds, else by Welch-Satterthwaite."""
         if self.one_seed:
-            return max(self.this.count, self.other.count) - 1 or math.inf
+            return max(side.count for side in self.sides) - 1 or math.inf
         squares = [error**2 for error in self._errors() or ()]
-        parts = [v**2 / (side.count - 1) for v, side in zip(squares, (self.this, self.other), strict=True) if v]
+        parts = [v**2 / (side.count - 1) for v, side in zip(squares, self.sides, strict=True) if v]
         return sum(squares) ** 2 / sum(parts) if parts else math.inf
 
     def _errors(self) -> tuple[float, ...] | None:
         """Returns the standard error of each mean."""
-        known = [side.spread for side in (self.this, self.other) if side.spread is not None]
+        known = [side.spread for side in self.sides if side.spread is not None]
         if not known:
             return None
         spreads = known if len(known) == 2 else known * 2
-        return tuple(
-            spread / math.sqrt(side.count) for spread, side in zip(spreads, (self.this, self.other), strict=True)
-        )
+        return tuple(spread / math.sqrt(side.count) for spread, side in zip(spreads, self.sides, strict=True))
 
     def judge(self, claim: _Claim) -> Verdict:
         """Returns the verdict of the numbers."""
