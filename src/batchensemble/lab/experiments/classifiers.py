@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from batchensemble.lab.experiments.experiment import Grid, Row
-from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Method, Naive
+from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Method, Naive, Single
 from batchensemble.lab.records import SCALES, Published, Scale
 from batchensemble.lab.studies.classification import Settings
 from batchensemble.lab.studies.recipe import Recipe
@@ -33,6 +33,8 @@ OWN_NORMS = "BatchEnsemble, norm per member"
 REPEATED_OWN_NORMS = "BatchEnsemble, repeated batch, norm per member"
 BOTH = "BatchEnsemble + dropout"
 NAIVE_SMALL = "Naive ensemble of small networks"
+SINGLE_RELEASED = "Single, released schedule"
+NAIVE_RELEASED = "Naive ensemble, released schedule"
 
 
 def longer(base: Recipe, method: Method) -> Recipe:
@@ -57,8 +59,11 @@ RECIPES: Mapping[str, Callable[[Recipe], Recipe]] = {
     REPEATED_OWN_NORMS: lambda base: released(base, BatchEnsemble(rows="repeated", norm="member")),
     BOTH: lambda base: longer(base, BatchEnsemble(dropout=0.1)),
     NAIVE_SMALL: lambda base: replace(base, method=Naive(), depth={32: 14, 14: 8}[base.depth]),
+    SINGLE_RELEASED: lambda base: released(base, Single()),
+    NAIVE_RELEASED: lambda base: released(base, Naive()),
 }
-"""How the paper trains each method, as a change to its training of a single network; norms per member are ours."""
+"""How the paper trains each method, as a change to its training of a single network. Norms per member are ours, and so
+are networks with the repeated batch's schedule and weight decay, which tell what those are worth by themselves."""
 
 
 def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
@@ -92,7 +97,7 @@ def methods(
 
 
 def _seeds(name: str, single_seeds: int) -> tuple[int, ...] | None:
-    return tuple(range(single_seeds)) if name == SINGLE else None
+    return tuple(range(single_seeds)) if name in (SINGLE, SINGLE_RELEASED) else None
 
 
 def on(data: str, name: str) -> dict[str, str]:

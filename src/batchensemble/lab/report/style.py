@@ -11,7 +11,7 @@ GREY, BLUE, ORANGE, GREEN, PURPLE, RED, SKY, OLIVE = (
     "#7d8590", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#9a8700"
 )  # fmt: skip
 """After Okabe and Ito: distinguishable with every kind of colour vision."""
-BROWN, LILAC = "#a0622d", "#8f7ee7"  # two more, for figures with nine methods
+BROWN, LILAC, ROSE, PINE = "#a0622d", "#8f7ee7", "#e8a09a", "#2f6b4f"  # more, for figures with eleven methods
 
 WIDTH = 6.4  # inches; ten-point letters stay legible at half this width
 DPI = 160
@@ -31,6 +31,7 @@ _NAMED = {
     "linfullpost": RED,
 }
 _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("single", "released"), ROSE),
     (("single",), GREY),
     (("vanilla",), GREY),
     (("uniform",), GREY),
@@ -42,13 +43,14 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("batchensemble", "large"), SKY),
     (("batchensemble",), BLUE),
     (("naive", "small"), SKY),
+    (("naive", "released"), PINE),
     (("naive",), GREEN),
     (("dropout", "128"), SKY),
     (("dropout",), ORANGE),
 )
 _FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
 _MARKERS = {GREY: "o", BLUE: "D", ORANGE: "s", GREEN: "^", PURPLE: "v", RED: "P", SKY: "X", OLIVE: "p"}
-_MARKERS |= {BROWN: "<", LILAC: ">"}
+_MARKERS |= {BROWN: "<", LILAC: ">", ROSE: "8", PINE: "H"}
 _FURTHER_MARKERS = ("h", "*", "d")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2, 1, 1, 1, 1, 1, 2)), (0, (12, 4)))
 
