@@ -5,6 +5,7 @@ from batchensemble.lab.experiments.classifiers import (
     DROPOUT,
     HUNDRED,
     NAIVE,
+    REPEATED,
     SINGLE,
     TEN,
     methods,
@@ -28,7 +29,7 @@ CALIBRATION = Experiment(
     item='Table "Expected Calibration Error"',
     claim="BatchEnsemble is better calibrated than a single network and MC-dropout.",
     study=CLASSIFICATION,
-    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, data=(TEN, HUNDRED), single_seeds=4),
+    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, data=(TEN, HUNDRED), single_seeds=4),
     show=(
         comparison("ece", columns="data", title="Expected calibration error"),
         comparison(*MEASURES, rows=("data", "method"), name="calibration", title="Calibration in several measures"),

@@ -1,6 +1,6 @@
 """Less training data: accuracy and diversity at 100, 50, 20 and 10 % of CIFAR-10."""
 
-from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, SINGLE, TEN, recipe
+from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, REPEATED, SINGLE, TEN, recipe
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.records import SCALES, Published, Scale
 from batchensemble.lab.report.views import View, comparison, diversity_against_accuracy, on_a_par, over_label
@@ -73,7 +73,7 @@ DIVERSITY = Experiment(
     claim="As data shrinks, dropout's diversity does not grow, and BatchEnsemble's is on a par with the naive "
     "ensemble's.",
     study=CLASSIFICATION,
-    scales=_grids(DROPOUT, BATCH, NAIVE),
+    scales=_grids(DROPOUT, BATCH, NAIVE, REPEATED),
     show=(
         *(diversity_against_accuracy(metric, said="{} of the training data", name=metric) for metric in AGAINST_FIRST),
         comparison(*OVER_PAIRS, rows=("share", "method"), title="Diversity over all pairs of members"),

@@ -1,6 +1,6 @@
 """Individual test images, and what every member predicts for them."""
 
-from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, SINGLE, TEN, recipe, row
+from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, REPEATED, SINGLE, TEN, recipe, row
 from batchensemble.lab.experiments.experiment import Experiment, Grid
 from batchensemble.lab.records import SCALES
 from batchensemble.lab.report.views import comparison
@@ -22,7 +22,7 @@ PREDICTION_MAPS = Experiment(
         scale: Grid(
             tuple(
                 row(name, scale, TEN[scale], test="pictures", against=recipe(SINGLE, scale, TEN[scale]))
-                for name in (BATCH, NAIVE)
+                for name in (BATCH, NAIVE, REPEATED)
             )
         )
         for scale in SCALES
