@@ -125,6 +125,22 @@ def test_pictures_stand_beside_a_recorded_rival(tmp_path):
     np.testing.assert_allclose(beside_record.arrays["single"], beside_weights.arrays["single"], atol=2e-3)
 
 
+@pytest.mark.parametrize("method", [BatchEnsemble(2), Naive(2)])
+def test_pictures_are_made_of_records_where_weights_are_gone(method, tmp_path):
+    store, recipe = Store(tmp_path / "results"), replace(FIGURES, method=method)
+    first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
+    for one, seed in ((FIGURES, 0), (FIGURES, 1), (recipe, 0)):
+        perform(CLASSIFICATION, Run("classification", Settings(one).settings(), "smoke", seed), store, first)
+    maps = Run("classification", Settings(recipe, test="pictures", against=FIGURES).settings(), "smoke")
+    trained = perform(CLASSIFICATION, maps, Store(tmp_path / "others"), first)
+    made = perform(CLASSIFICATION, maps, store, second)
+    assert not (tmp_path / "second").exists(), "nothing was trained"
+    assert made.metrics.keys() == trained.metrics.keys()
+    assert made.metrics["parameters"] == trained.metrics["parameters"]
+    np.testing.assert_array_equal(made.arrays["rows"], trained.arrays["rows"])
+    np.testing.assert_allclose(made.arrays["logits"], trained.arrays["logits"], atol=2e-3)
+
+
 def test_samples_share_a_training_and_are_drawn_by_seed(context):
     recipe = replace(DIGITS, method=Dropout(rate=0.5))
     few = record_of(context, recipe, samples=2)

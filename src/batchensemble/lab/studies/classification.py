@@ -14,7 +14,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.classifier import Classifier
 from batchensemble.lab.studies.corrupted import corrupted_sets
 from batchensemble.lab.studies.images import UNSEEN, load_images
-from batchensemble.lab.studies.kept import arrays_of, joined, prediction_of, record_with_predictions
+from batchensemble.lab.studies.kept import arrays_of, joined, measured, prediction_of, record_with_predictions
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.scores import detection, quality, scores
@@ -50,6 +50,10 @@ class Settings:
         """Returns the settings as plain JSON."""
         against = self.against and self.against.settings()
         return {**vars(self), "recipe": self.recipe.settings(), "against": against}
+
+    def need_predictions_only(self) -> bool:
+        """Returns whether predictions on the whole test set, which records keep, are all that is measured."""
+        return self.test in ("clean", "pictures") and replace(self, test="clean", against=None) == Settings(self.recipe)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -97,9 +101,12 @@ def run(run: Run, context: Context) -> Record:
     """Trains the run's recipe, unless it is trained already, and measures it."""
     began = time.time()
     settings = Settings.of(run.settings)
-    if settings == Settings(settings.recipe) and (networks := _recorded(run, settings.recipe, context)):
+    networks = _recorded(run, settings.recipe, context) if settings.need_predictions_only() else []
+    if networks and settings.test == "clean":
         return joined(run, networks)
     bench = _bench(run, settings, context)
+    if networks:
+        return measured(run, networks, *pictures(bench, prediction_of(networks)[0]))
     classifier, parts = bench.classifier(settings.recipe)
     metrics, arrays = MEASURES[settings.test](bench, classifier)
     log = {"log": [_thinned(part.log) for part in parts]} if settings.test == "clean" else {}
@@ -173,7 +180,12 @@ def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
 
 def measure_pictures(bench: Bench, classifier: Classifier) -> Outcome:
     """Keeps a few test images with every member's logits for them, beside those of one network."""
-    ours, alone = classifier.predict(bench.test), bench.rival(bench.settings.against or Recipe())
+    return pictures(bench, classifier.predict(bench.test))
+
+
+def pictures(bench: Bench, ours: Prediction) -> Outcome:
+    """The same, for predictions made now or earlier."""
+    alone = bench.rival(bench.settings.against or Recipe())
     rows = choose_pictures(ours, alone, bench.test.labels, bench.seed)
     arrays = {
         "pictures": bench.test.images[rows].numpy(),

@@ -38,9 +38,14 @@ def prediction_of(records: Sequence[Record]) -> tuple[Prediction, Tensor]:
 def joined(run: Run, networks: Sequence[Record]) -> Record:
     """Builds a naive ensemble's record from those of its networks; they do not give its training accuracy."""
     prediction, labels = prediction_of(networks)
+    log = [line for network in networks for line in network.metrics.get("log", ())]
+    return measured(run, networks, {**quality(prediction, labels), "log": log}, arrays_of(prediction, labels))
+
+
+def measured(run: Run, networks: Sequence[Record], metrics: dict[str, Any], arrays: dict[str, Any]) -> Record:
+    """Builds the record of what was measured on kept predictions: with the networks' cost, hardware and versions."""
     parts = [network.metrics for network in networks]
-    metrics = {
-        **quality(prediction, labels),
+    cost = {
         **{name: parts[0][name] for name in ("epochs", "samples")},
         **{
             name: sum(part[name] for part in parts)
@@ -48,8 +53,7 @@ def joined(run: Run, networks: Sequence[Record]) -> Record:
             if all(name in part for part in parts)
         },
         "train_loss": sum(part["train_loss"] for part in parts) / len(parts),
-        "log": [line for part in parts for line in part.get("log", ())],
     }
     where = "; ".join(dict.fromkeys(network.provenance.hardware for network in networks))
     made = replace(Provenance.now(where), versions=networks[0].provenance.versions)  # those that computed it
-    return Record(run, metrics, made, arrays_of(prediction, labels))
+    return Record(run, {**metrics, **cost}, made, arrays)
