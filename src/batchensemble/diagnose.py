@@ -11,8 +11,9 @@ from torch import Tensor
 
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
-from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.ensemble import Ensemble
 from batchensemble.nn.changed import member_modules
+from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 
 # Independent networks disagree on as many rows as they get wrong, within a factor of two. Members that disagree on a

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
-from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.ensemble import Ensemble
 from batchensemble.extras import require
+from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
