@@ -342,7 +342,7 @@ class Ensemble(nn.Module):
             if own.get(layer) != header["fingerprints"].get(layer):
                 raise ValueError(
                     f"{path} was saved with other shared weights: they differ first in layer '{layer}'. "
-                    "A member's file only fits the network that it was trained on."
+                    "A member's file only fits the network that it was trained on, in the same dtype: cast afterwards."
                 )
         files.check_fit(path, tensors, {name: tensor.shape[1:] for name, tensor in self._own_tensors().items()})
         self.add_members(1, like=0)
