@@ -77,7 +77,9 @@ def test_the_verdict_says_what_is_gained() -> None:
 
     assert verdict(0.6, 0.1).endswith("gains accuracy and likelihood.")
     assert verdict(0.4, 0.1).endswith("gains likelihood.")
-    assert verdict(0.6, -0.1).endswith("gains accuracy.")
+    assert verdict(0.6, -0.03).endswith("gains accuracy.")
+    assert verdict(0.6, -0.1).endswith("gains accuracy; the best member alone has the higher likelihood.")
+    assert verdict(0.5, -0.1).endswith("noise of these rows; the best member alone has the higher likelihood.")
     assert "gains nothing" in verdict(0.5, 0.0)
     assert verdict(0.5, 0.0, disagreement=0.0).startswith("The members give different probabilities, the same labels")
     assert "gains nothing beyond the noise" in verdict(0.53, 0.03), "less than two standard errors"

@@ -22,6 +22,12 @@ class Residual(nn.Module):
         return self.head(torch.relu(x + self.norm(self.body(x))).mean((2, 3)))
 
 
+def moments(outputs: torch.Tensor) -> torch.Tensor:
+    """The mean and the variance of a mixture of Gaussians, whose means and log-variances members give."""
+    means, variances = outputs[..., 0], outputs[..., 1].exp()
+    return torch.stack([means.mean(0), variances.mean(0) + means.var(0, correction=0)], -1)
+
+
 def ensemble(**options) -> be.Ensemble:
     torch.manual_seed(0)
     model = be.convert(Residual(), members=3, **options)
@@ -33,12 +39,21 @@ def ensemble(**options) -> be.Ensemble:
 
 def expected(model: be.Ensemble, x: torch.Tensor) -> list[torch.Tensor]:
     p = model.predict(x)
+    if model.settings.combine is moments:
+        return [p.combined, p.outputs]
     if model.settings.combine == "mean":
         return [p.mean, p.std, p.outputs]
     return [p.probs, p.entropy, p.mutual_information, p.outputs]
 
 
-OPTIONS = [{}, {"norm": "member", "rank": 2}, {"fan_out": "head"}, {"combine": "mean"}, {"combine": "sigmoid"}]
+OPTIONS = [
+    {},
+    {"norm": "member", "rank": 2},
+    {"fan_out": "head"},
+    {"combine": "mean"},
+    {"combine": moments},
+    {"combine": "sigmoid"},
+]
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, of sizes that become constants and of jit itself
@@ -77,7 +92,7 @@ def test_a_layer_frozen_in_eval_stays_so() -> None:
 
 # torch.onnx's own machinery: a pytree class that it deprecates itself, operators of a package that is not installed
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("options", OPTIONS[:4], ids=str)
+@pytest.mark.parametrize("options", OPTIONS[:5], ids=str)
 def test_onnx_answers_batches_of_any_size(options, tmp_path) -> None:
     model = ensemble(**options)
     names = be.export_onnx(model, torch.randn(4, 3, 6, 6), path=tmp_path / "ensemble.onnx")
@@ -110,8 +125,28 @@ def test_a_full_disk_says_so_and_the_old_file_stays(tmp_path) -> None:
 
 
 def test_what_has_no_common_answer_is_not_exported() -> None:
-    with pytest.raises(ValueError, match="None"):
-        be.export_program(ensemble(combine=None), torch.randn(4, 3, 6, 6))
+    for rule in (None, "vote"):
+        with pytest.raises(ValueError, match=f"combine={rule!r} does not say what to export"):
+            be.export_program(ensemble(combine=rule), torch.randn(4, 3, 6, 6))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore:# The axis name")
+def test_rows_name_their_members_in_onnx(tmp_path) -> None:
+    model, x, ids = ensemble(combine=None).eval(), torch.randn(4, 3, 6, 6), torch.tensor([2, 0, 0, 1])
+    rows = {0: torch.export.Dim("rows")}
+    inputs = {"input_names": ["images", "member"], "dynamic_shapes": {"images": rows, "member": rows}}
+    torch.onnx.export(model, (x,), tmp_path / "m.onnx", kwargs={"member": ids}, dynamo=True, verbose=False, **inputs)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+
+    def answered(images: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        (found,) = session.run(None, {"images": images.numpy(), "member": ids.numpy()})
+        return torch.from_numpy(found)
+
+    x, ids = torch.randn(7, 3, 6, 6), torch.tensor([1, 2, 0, 2, 2, 1, 0])
+    torch.testing.assert_close(answered(x, ids), model(x, member=ids).detach(), rtol=1e-4, atol=1e-4)
+    for bad in (-1, 3):
+        with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument, match="invalid index"):
+            answered(x, torch.full((7,), bad))
 
 
 def test_one_example_row_would_be_taken_for_fixed() -> None:

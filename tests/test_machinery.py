@@ -351,3 +351,18 @@ def test_threads_do_not_mix_members(compiled: bool) -> None:
                 called(x, member=i)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))  # which raises what a thread raised
+
+
+def test_predictions_of_several_threads_leave_dropout_off_and_the_mode_as_it_was() -> None:
+    model = be.convert(nn.Sequential(nn.Linear(4, 32), nn.Dropout(0.5), nn.Linear(32, 3)), members=M).train()
+    model.net[2].eval()
+    x = torch.randn(N, 4)
+    expected = model.predict(x).outputs
+
+    def work(_: int) -> None:
+        for _ in range(50):
+            assert torch.equal(model.predict(x).outputs, expected)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert [module.training for module in (model, *model.net)] == [True, True, True, False]

@@ -5,12 +5,14 @@ A block after the line `<!-- not run: reason -->` is only compiled. Where a page
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 import batchensemble as be
+from batchensemble.lab.methods.ensembles import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,6 +40,16 @@ def test_blocks_are_found() -> None:
     assert blocks(page) == [(3, "x = 1\n", True), (7, "y\n", False), (11, "z = 2\n", True)]
 
 
+@pytest.fixture
+def _methods_as_before() -> Iterator[None]:
+    """A page may add a method to the laboratory; other tests should not meet it."""
+    before = dict(METHODS)
+    yield
+    METHODS.clear()
+    METHODS.update(before)
+
+
+@pytest.mark.usefixtures("_methods_as_before")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -111,7 +111,7 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
 
     Args:
         path: a file written by `Ensemble.save`.
-        net: the plain network: its class and sizes count, not its weights.
+        net: the plain network: its class, sizes and mode (training or evaluation) count, not its weights.
         combine: by default what the file says; needed if the ensemble was saved with a callable, which no file can
             hold.
 
@@ -127,7 +127,8 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
     tensors, header = files.read(path, "ensemble")
     settings = header["settings"] | {"shared_inputs": tuple(header["settings"]["shared_inputs"])}
     if isinstance(settings["combine"], dict) and combine is _STORED:
-        raise ValueError(f"{path} was saved with a combine of your own, {settings['combine']}: give it again")
+        rule = settings["combine"]["callable"]
+        raise ValueError(f"{path} was saved with a combine of your own, which no file holds: load(..., combine={rule})")
     if combine is not _STORED:
         settings["combine"] = combine
     chosen = set(header["converted"])

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
-from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.ensemble import Ensemble
 from batchensemble.nn.changed import member_modules
+from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 
 # Independent networks disagree on as many rows as they get wrong, within a factor of two. Members that disagree on a
@@ -87,14 +88,16 @@ class Diagnosis:
         gains = {"accuracy": (self.gain, self.gain_error), "likelihood": (self.nll_gain, self.nll_gain_error)}
         found = [name for name, (gain, error) in gains.items() if gain > SURE * error]
         differ = f"The members {'differ' if self.disagreement else 'give different probabilities, the same labels'}"
+        loses = self.nll_gain < -SURE * self.nll_gain_error
+        end = "; the best member alone has the higher likelihood." if loses else "."
         if not found:
-            return f"{differ}, but averaging them gains nothing beyond the noise of these rows."
-        return f"An ensemble: {differ[0].lower()}{differ[1:]}, and averaging them gains {' and '.join(found)}."
+            return f"{differ}, but averaging them gains nothing beyond the noise of these rows{end}"
+        return f"An ensemble: {differ[0].lower()}{differ[1:]}, and averaging them gains {' and '.join(found)}{end}"
 
     def __str__(self) -> str:
         mean = sum(self.member_accuracy) / self.members
         most = sorted(self.similarity.items(), key=lambda item: -min(item[1].values()))[:3]
-        alike = ", ".join(f"{name} ({min(sides.values()):+.2f})" for name, sides in most)
+        alike = ", ".join(f"{name or '(root)'} ({min(sides.values()):+.2f})" for name, sides in most)
         return "\n".join(
             [
                 self.verdict,

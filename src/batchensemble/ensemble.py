@@ -3,8 +3,7 @@
 import copy
 import inspect
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -22,6 +21,7 @@ from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import Pick
+from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
 
@@ -39,18 +39,6 @@ class Settings:
     fan_out: str | None = None
     batch_dim: int = 0
     shared_inputs: tuple[str, ...] = ()
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch to evaluation mode for a while; afterwards every module is back in the mode that it was in."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 class Ensemble(nn.Module):
@@ -354,7 +342,7 @@ class Ensemble(nn.Module):
             if own.get(layer) != header["fingerprints"].get(layer):
                 raise ValueError(
                     f"{path} was saved with other shared weights: they differ first in layer '{layer}'. "
-                    "A member's file only fits the network that it was trained on."
+                    "A member's file only fits the network that it was trained on, in the same dtype: cast afterwards."
                 )
         files.check_fit(path, tensors, {name: tensor.shape[1:] for name, tensor in self._own_tensors().items()})
         self.add_members(1, like=0)

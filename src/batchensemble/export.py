@@ -10,13 +10,15 @@ from torch import Tensor, nn
 
 from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
-from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.ensemble import Ensemble
 from batchensemble.extras import require
+from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
 CLASSIFIED = ("probs", "entropy", "mutual_information", "member_outputs")
 REGRESSED = ("answer", "std", "member_outputs")
+COMBINED = ("answer", "member_outputs")  # by a rule of the user's own
 
 
 class Served(nn.Module):
@@ -31,19 +33,23 @@ class Served(nn.Module):
 
     def __init__(self, model: Ensemble) -> None:
         super().__init__()
-        if model.settings.combine not in ("softmax", "sigmoid", "mean"):
+        rule = model.settings.combine
+        if rule in ("vote", None):
             raise ValueError(
-                f"only combine='softmax', 'sigmoid' and 'mean' say what to export, not {model.settings.combine!r}"
+                f"combine={rule!r} does not say what to export. For members that rows name: "
+                "torch.export.export(model.eval(), (x,), {'member': ids}), or torch.onnx.export with the same"
             )
         self.model = model
-        self.names = REGRESSED if model.settings.combine == "mean" else CLASSIFIED
+        self.names = COMBINED if callable(rule) else REGRESSED if rule == "mean" else CLASSIFIED
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """The ensemble's answer (probabilities or mean), its uncertainties, and every member's raw output."""
+        """The ensemble's answer (probabilities, mean, or your own), its uncertainties, every member's raw output."""
         output = self.model.members(*inputs)
         answers = Field.find(output, self.model.settings.output).get(output)
         outputs = answers.movedim(self.model.settings.batch_dim + 1, 1)  # (members, N, ...)
         prediction = Prediction(outputs, self.model.settings.combine, self.model.class_axis(outputs.ndim - 1))
+        if self.names == COMBINED:
+            return prediction.combined, outputs
         if self.names == REGRESSED:
             return prediction.mean, prediction.std, outputs
         return prediction.probs, prediction.entropy, prediction.mutual_information, outputs
@@ -53,7 +59,7 @@ def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedPro
     """`torch.export` of the ensemble with a dynamic batch; run it with `program.module()(x)`.
 
     Its outputs are probabilities, entropy, mutual information and the members' outputs; for regression, the mean, the
-    standard deviation and the members' outputs.
+    standard deviation and the members' outputs; for a `combine` of your own, what it returns and the members' outputs.
 
     Args:
         model: the ensemble.

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.ensemble import Ensemble
 from batchensemble.extras import require
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.member import reborn
+from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, current, travel
 
 

@@ -10,10 +10,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from batchensemble.axis import tensors
-from batchensemble.ensemble import Ensemble, evaluating
+from batchensemble.ensemble import Ensemble
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.mode import evaluating
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 

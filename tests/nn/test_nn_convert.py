@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.utils import parametrizations, prune
 
 import batchensemble as be
-from batchensemble.nn.convert import convert_
+from batchensemble.nn.convert import Conversion, convert_
 
 
 class Scaled(nn.Linear):
@@ -102,6 +102,14 @@ def test_left_plain_with_a_reason(name: str, include: str | None) -> None:
     assert net["odd"] is layer
     assert done.converted == ("head",)
     assert reason in done.left["odd"]
+
+
+def test_a_network_with_parameters_of_its_own_is_left_with_their_names_not_as_a_whole() -> None:
+    net = nn.Sequential(nn.Linear(4, 2))
+    net.token, net.places = nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(2, 4))
+    net.register_parameter("nothing", None)
+    _, done = convert_(net, 2)
+    assert done == Conversion(("0",), {"": "there is no rank-one form of Sequential's own token, places"})
 
 
 def test_a_subclass_with_torchs_forward_is_converted_and_comes_back() -> None:

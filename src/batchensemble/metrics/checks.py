@@ -23,7 +23,7 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
     log_probs = _checked_shape(log_probs, "log probabilities", ("rows", "classes"))
     if log_probs.isnan().any():
         raise ValueError("log probabilities hold NaN")
-    _check_sums(log_probs.exp(), "log probabilities, exponentiated,")
+    _check_sums(log_probs.exp(), "log probabilities (of logits: log_softmax), exponentiated,")
     return log_probs
 
 

@@ -118,7 +118,8 @@ def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
             if _computes_otherwise(module, kind):
                 return None, f"{type(module).__name__} has a forward of its own"
             return target, _computed(module) or _norm_refusal(target, norm_mode) or _name_refusal(module, kind, target)
-    return None, f"there is no rank-one form of {type(module).__name__}"
+    own = ", ".join(name for name, _ in module.named_parameters(recurse=False)) if any(module.children()) else ""
+    return None, f"there is no rank-one form of {type(module).__name__}" + (f"'s own {own}" if own else "")
 
 
 def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Module]) -> str:

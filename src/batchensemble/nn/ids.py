@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import register_decomposition
 
 
 @torch.library.custom_op("batchensemble::checked_ids", mutates_args=())
@@ -25,6 +26,11 @@ def far_from_negative(ids: Tensor) -> Tensor:
         tensor([ True,  True, False])
     """
     return ids & (2**63 - 1)
+
+
+@register_decomposition(torch.ops.batchensemble.checked_ids.default)
+def _in_onnx(ids: Tensor, members: int) -> Tensor:
+    return far_from_negative(ids)  # a graph of torch's own operators; its gather refuses ids that are too large
 
 
 @_checked_ids.register_fake

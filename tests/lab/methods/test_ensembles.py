@@ -79,6 +79,14 @@ def test_contract(method):
     assert method_from(settings_of(method)) == method
 
 
+def test_a_method_without_a_name_is_told_how_to_get_one():
+    class Mine(Naive):
+        pass
+
+    with pytest.raises(ValueError, match=r"Mine is none of single, .*METHODS\['its name'\] = Mine adds it"):
+        settings_of(Mine())
+
+
 def test_networks_trained_together_are_those_trained_alone():
     together = Naive(3, together=True)
     stacked = together.build(network, seed=2).double().train()

@@ -28,8 +28,15 @@ class Registry(Generic[Method]):
     parts: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def settings_of(self, method: Method) -> dict[str, Any]:
-        """Returns a method as plain settings."""
+        """Returns a method as plain settings.
+
+        Raises:
+            ValueError: the method's class has no name here.
+        """
         names = {kind: name for name, kind in self.kinds.items()}
+        if type(method) not in names:
+            kind = type(method).__name__
+            raise ValueError(f"{kind} is none of {', '.join(self.kinds)}: METHODS['its name'] = {kind} adds it")
         return {"name": names[type(method)], **asdict(method)}  # type: ignore[call-overload]
 
     def method_from(self, settings: Mapping[str, Any]) -> Method:

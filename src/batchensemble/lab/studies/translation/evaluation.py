@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from batchensemble.ensemble import evaluating
 from batchensemble.lab.data.text import PAD, Prepared
 from batchensemble.lab.models.transformer import dropping
+from batchensemble.nn.mode import evaluating
 
 from .batches import Batch, validation_batches
 from .objective import mean_log_prob, member_log_probs

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.disk import written_whole
-from batchensemble.ensemble import evaluating
 from batchensemble.extras import require
 from batchensemble.lab.data.text import PAD, Vocabulary
+from batchensemble.nn.mode import evaluating
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
 NEEDED = ("sacrebleu", "tokenizers", "transformers")
