@@ -135,6 +135,65 @@ def test_members_that_hardly_differ_are_not_called_an_ensemble() -> None:
     assert "gains nothing" in found.verdict or found.collapsed
 
 
+def numbers(batches: int = 2, n: int = 40) -> list[tuple[Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(n, 4, generator=generator), torch.randn(n, 3, generator=generator)) for _ in range(batches)]
+
+
+def test_regression_by_hand() -> None:
+    model, batches = ensemble(combine="mean"), numbers()
+    found = be.diagnose(model, batches)
+    x, y = torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
+    outputs = model.members(x).double().detach()
+    squares = (outputs - y).square().mean(2)
+    mean = (outputs.mean(0) - y).square().mean(1)
+    assert isinstance(found, be.RegressionDiagnosis)
+    assert (found.members, found.rows) == (M, 80)
+    assert found.member_rmse == pytest.approx(squares.mean(1).sqrt().tolist())
+    assert found.rmse == pytest.approx(mean.mean().sqrt().item())
+    assert found.spread == pytest.approx(outputs.std(0, correction=0).square().mean().sqrt().item())
+    assert sum(error**2 for error in found.member_rmse) / M == pytest.approx(found.rmse**2 + found.spread**2)
+    assert found.spread_over_error**2 == pytest.approx(1 - mean.mean().item() / squares.mean().item())
+    gained = (squares[squares.mean(1).argmin()] - mean).numpy()
+    assert found.gain == pytest.approx(gained.mean())
+    assert found.gain_error == pytest.approx(gained.std(ddof=1) / 80**0.5)
+    assert set(found.similarity) == {"0", "2"}
+
+
+def test_the_verdict_on_numbers() -> None:
+    found = be.diagnose(ensemble(combine="mean"), numbers())
+    apart = replace(found, spread=0.2, member_rmse=(1.0, 1.0, 1.0))
+
+    def verdict(gain: float) -> str:
+        return replace(apart, gain=gain, gain_error=0.1).verdict
+
+    assert verdict(0.21).startswith("An ensemble")
+    assert verdict(0.19).endswith("no better than the best of them, beyond the noise of these rows.")
+    assert verdict(-0.21).endswith("the best of them alone has a smaller error than their mean.")
+    assert [replace(apart, spread=spread).collapsed for spread in (0.1, 0.11)] == [True, False]
+    text = str(replace(apart, rmse=0.98, gain=0.0396, gain_error=0.01))
+    assert "error (RMSE)        0.98 (members 1, best 1)" in text
+    assert "spread              0.2, 0.20 of the members' error" in text
+
+
+def test_members_with_the_same_numbers_are_a_collapse() -> None:
+    found = be.diagnose(be.convert(mlp(), members=M, init="ones", combine="mean"), numbers())
+    assert found.collapsed
+    assert found.verdict.startswith("Collapsed")
+    assert (found.spread, found.gain) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+
+
+def test_numbers_and_targets_have_one_shape() -> None:
+    model = ensemble(nn.Linear(4, 1), combine="mean")
+    with pytest.raises(ValueError, match=r"targets of the same shape, got targets \(40,\), answers \(40, 1\)"):
+        be.diagnose(model, [(torch.randn(40, 4), torch.randn(40))])
+    later = be.convert(nn.Linear(4, 2), members=M, batch_dim=1, combine="mean", init="ones")
+    x = torch.randn(6, 5, 4)
+    assert be.diagnose(later, [(x, later(x, member=0).detach())]).rmse == pytest.approx(0, abs=1e-6), "(T, N, ...)"
+    with pytest.raises(ValueError, match="no row"):
+        be.diagnose(model, [])
+
+
 def test_one_member_has_nothing_to_compare() -> None:
     found = be.diagnose(ensemble(members=1), data())
     assert "One member is one network" in found.verdict
@@ -242,8 +301,8 @@ def test_the_mode_is_kept_and_votes_are_classes() -> None:
     assert model.training
 
 
-@pytest.mark.parametrize("combine", ["mean", "sigmoid", None])
-def test_what_has_no_classes_is_refused(combine: str | None) -> None:
+@pytest.mark.parametrize("combine", ["sigmoid", None])
+def test_what_has_neither_classes_nor_numbers_is_refused(combine: str | None) -> None:
     with pytest.raises(ValueError, match="diagnose compares classes"):
         be.diagnose(ensemble(combine=combine), data())
 

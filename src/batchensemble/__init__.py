@@ -4,7 +4,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from batchensemble import bandits, lifelong, metrics, nn
 from batchensemble.convert import convert, load
-from batchensemble.diagnose import Diagnosis, diagnose
+from batchensemble.diagnose import diagnose
+from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble
 from batchensemble.export import export_onnx, export_program
 from batchensemble.generate import generate
@@ -22,6 +23,7 @@ __all__ = [
     "Diagnosis",
     "Ensemble",
     "Prediction",
+    "RegressionDiagnosis",
     "Summary",
     "VerificationError",
     "bandits",

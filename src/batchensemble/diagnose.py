@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,117 +10,25 @@ from torch import Tensor
 
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
+from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.changed import member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 
-# Independent networks disagree on as many rows as they get wrong, within a factor of two. Members that disagree on a
-# tenth of that, and owe less than a fiftieth of their uncertainty to disagreement, are one network in practice.
-COLLAPSED_DISAGREEMENT = 0.1
-COLLAPSED_INFORMATION = 0.02
-SURE = 2.0  # standard errors above zero from which a gain counts
 IGNORED = -100  # torch's label for positions that do not count
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """How far apart the members of an ensemble are; prints in plain words.
-
-    Attributes:
-        members: number of members.
-        rows: number of labelled rows.
-        similarity: for every converted layer, the mean cosine between members' r, and between their s.
-        disagreement: share of pairs of members that answer differently.
-        disagreement_over_error: `disagreement` divided by the members' mean error.
-        pairwise_kl: mean divergence between two members' answers, in nats.
-        mutual_information: what members disagree about, in nats.
-        entropy: the ensemble's whole uncertainty, in nats.
-        member_accuracy: accuracy of every member.
-        accuracy: accuracy of the ensemble.
-        member_nll: the members' mean negative log-likelihood.
-        nll: the ensemble's negative log-likelihood.
-        gain_error: standard error of `gain` over the rows.
-        nll_gain: negative log-likelihood of the best member minus that of the ensemble.
-        nll_gain_error: standard error of `nll_gain` over the rows.
-        collapsed: whether the members behave like one network.
-    """
-
-    members: int
-    rows: int
-    similarity: Mapping[str, Mapping[str, float]] = field(repr=False)
-    disagreement: float
-    disagreement_over_error: float
-    pairwise_kl: float
-    mutual_information: float
-    entropy: float
-    member_accuracy: tuple[float, ...]
-    accuracy: float
-    member_nll: float
-    nll: float
-    gain_error: float
-    nll_gain: float
-    nll_gain_error: float
-
-    @property
-    def gain(self) -> float:
-        """Accuracy of the ensemble minus the members' mean accuracy."""
-        return self.accuracy - sum(self.member_accuracy) / self.members
-
-    @property
-    def collapsed(self) -> bool:
-        """Whether the members behave like one network."""
-        same_answers = self.disagreement_over_error <= COLLAPSED_DISAGREEMENT
-        return same_answers and self.mutual_information <= COLLAPSED_INFORMATION * self.entropy
-
-    @property
-    def verdict(self) -> str:
-        """The diagnosis in words."""
-        if self.members == 1:
-            return "One member is one network: there is nothing to compare."
-        if self.collapsed:
-            return (
-                "Collapsed: the members give the same answers, so this ensemble behaves like one network. "
-                "Start r and s further apart (init='normal(0.1)' for a pre-trained network, 'sign' or 'normal' from "
-                "scratch), train on split rows, and keep weight decay off r and s."
-            )
-        gains = {"accuracy": (self.gain, self.gain_error), "likelihood": (self.nll_gain, self.nll_gain_error)}
-        found = [name for name, (gain, error) in gains.items() if gain > SURE * error]
-        differ = f"The members {'differ' if self.disagreement else 'give different probabilities, the same labels'}"
-        loses = self.nll_gain < -SURE * self.nll_gain_error
-        end = "; the best member alone has the higher likelihood." if loses else "."
-        if not found:
-            return f"{differ}, but averaging them gains nothing beyond the noise of these rows{end}"
-        return f"An ensemble: {differ[0].lower()}{differ[1:]}, and averaging them gains {' and '.join(found)}{end}"
-
-    def __str__(self) -> str:
-        mean = sum(self.member_accuracy) / self.members
-        most = sorted(self.similarity.items(), key=lambda item: -min(item[1].values()))[:3]
-        alike = ", ".join(f"{name or '(root)'} ({min(sides.values()):+.2f})" for name, sides in most)
-        return "\n".join(
-            [
-                self.verdict,
-                f"  {self.members} members on {self.rows} rows",
-                f"  accuracy            {self.accuracy:.2%} (members {mean:.2%}, "
-                f"gain {self.gain:+.2%} ± {self.gain_error:.2%})",
-                f"  log-likelihood      {-self.nll:.4f} (members {-self.member_nll:.4f}, "
-                f"gain over the best {self.nll_gain:+.4f} ± {self.nll_gain_error:.4f})",
-                f"  disagreement        {self.disagreement:.2%}, {self.disagreement_over_error:.2f} of the error",
-                f"  pairwise KL         {self.pairwise_kl:.4f} nats",
-                f"  mutual information  {self.mutual_information:.4f} of {self.entropy:.4f} nats",
-                f"  most alike layers   {alike}",
-            ]
-        )
-
-
-def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
+def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis | RegressionDiagnosis:
     """Measure how different the members are on labelled data, and what averaging them is worth.
 
     Args:
-        model: an ensemble of classifiers (`combine` "softmax" or "vote").
+        model: an ensemble of classifiers (`combine` "softmax" or "vote"), or of networks that predict numbers
+            (`combine` "mean"), which gets a `RegressionDiagnosis`.
         loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, with one label for each answer; or
             dicts with `labels`, compared as the network's own loss does: those of a causal language model are shifted.
-            Labels of -100 are left out. Inputs are moved to the model's device.
+            Labels of -100 are left out. Numbers are compared with targets of the answers' shape. Inputs are moved to
+            the model's device.
 
     Examples:
         >>> import batchensemble as be
@@ -129,9 +36,14 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
         >>> be.diagnose(same, [(torch.randn(8, 4), torch.arange(8) % 3)]).collapsed
         True
     """
+    if model.settings.combine == "mean":
+        return _of_numbers(model, *_numbers(model, loader))
     if model.settings.combine not in ("softmax", "vote"):
-        raise ValueError(f"diagnose compares classes; combine={model.settings.combine!r} has none")
-    member_probs, labels = _answers(model, loader)
+        raise ValueError(f"diagnose compares classes, or numbers with combine='mean', not {model.settings.combine!r}")
+    return _of_classes(model, *_answers(model, loader))
+
+
+def _of_classes(model: Ensemble, member_probs: Tensor, labels: Tensor) -> Diagnosis:
     probs = member_probs.mean(0)
     prediction = Prediction(member_probs.clamp_min(torch.finfo(torch.float64).tiny).log())
     several = len(model) > 1
@@ -149,6 +61,24 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis:
         member_nll=sum(metrics.nll(member, labels) for member in member_probs) / len(model),
         nll=metrics.nll(probs, labels),
         **_gains(member_probs, labels),
+    )
+
+
+def _of_numbers(model: Ensemble, outputs: Tensor, targets: Tensor) -> RegressionDiagnosis:
+    """From members' numbers `(members, rows, ...)` and targets `(rows, ...)`."""
+    everyone = torch.cat([outputs, outputs.mean(0, keepdim=True)])  # the ensemble comes last
+    squares = (everyone - targets).square().flatten(2).mean(2)  # (members + 1, rows)
+    errors = squares.mean(1)
+    smaller = squares[errors[:-1].argmin()] - squares[-1]
+    return RegressionDiagnosis(
+        members=len(model),
+        rows=len(targets),
+        similarity=_similarity(model) if len(model) > 1 else {},
+        spread=outputs.var(0, correction=0).mean().sqrt().item(),
+        member_rmse=tuple(errors[:-1].sqrt().tolist()),
+        rmse=errors[-1].sqrt().item(),
+        gain=smaller.mean().item(),
+        gain_error=_standard_error(smaller),
     )
 
 
@@ -198,6 +128,27 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         raise ValueError("the loader gave no batch to diagnose")
     if not any(map(len, wanted)):
         raise ValueError(f"the loader gave no row whose label counts: there are none, or all are {IGNORED}")
+    return torch.cat(found, 1), torch.cat(wanted)
+
+
+def _numbers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
+    """Members' numbers `(members, rows, ...)` and targets `(rows, ...)`."""
+    found: list[Tensor] = []
+    wanted: list[Tensor] = []
+    for batch in loader:
+        args, kwargs, targets = _inputs_and_labels(batch)
+        args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
+        outputs = model.predict(*args, **kwargs).outputs.double().cpu()
+        targets = targets.double().cpu()
+        rows = model.settings.batch_dim
+        aligned = targets.movedim(rows, 0) if targets.ndim > rows else targets
+        if aligned.shape != outputs.shape[1:]:  # broadcasting would compare every target with every answer
+            shapes = f"targets {tuple(targets.shape)}, answers {tuple(outputs.shape[1:])}"
+            raise ValueError(f"numbers are compared with targets of the same shape, got {shapes}")
+        found.append(outputs)
+        wanted.append(aligned)
+    if not any(map(len, wanted)):
+        raise ValueError("the loader gave no row to diagnose")
     return torch.cat(found, 1), torch.cat(wanted)
 
 
