@@ -155,8 +155,8 @@ def test_regression_by_hand() -> None:
     assert sum(error**2 for error in found.member_rmse) / M == pytest.approx(found.rmse**2 + found.spread**2)
     assert found.spread_over_error**2 == pytest.approx(1 - mean.mean().item() / squares.mean().item())
     gained = (squares[squares.mean(1).argmin()] - mean).numpy()
-    assert found.gain == pytest.approx(gained.mean())
-    assert found.gain_error == pytest.approx(gained.std(ddof=1) / 80**0.5)
+    assert found.mse_gain == pytest.approx(gained.mean())
+    assert found.mse_gain_error == pytest.approx(gained.std(ddof=1) / 80**0.5)
     assert set(found.similarity) == {"0", "2"}
 
 
@@ -165,13 +165,13 @@ def test_the_verdict_on_numbers() -> None:
     apart = replace(found, spread=0.2, member_rmse=(1.0, 1.0, 1.0))
 
     def verdict(gain: float) -> str:
-        return replace(apart, gain=gain, gain_error=0.1).verdict
+        return replace(apart, mse_gain=gain, mse_gain_error=0.1).verdict
 
     assert verdict(0.21).startswith("An ensemble")
     assert verdict(0.19).endswith("no better than the best of them, beyond the noise of these rows.")
     assert verdict(-0.21).endswith("the best of them alone has a smaller error than their mean.")
     assert [replace(apart, spread=spread).collapsed for spread in (0.1, 0.11)] == [True, False]
-    text = str(replace(apart, rmse=0.98, gain=0.0396, gain_error=0.01))
+    text = str(replace(apart, rmse=0.98, mse_gain=0.0396, mse_gain_error=0.01))
     assert "error (RMSE)        0.98 (members 1, best 1)" in text
     assert "spread              0.2, 0.20 of the members' error" in text
 
@@ -180,7 +180,7 @@ def test_members_with_the_same_numbers_are_a_collapse() -> None:
     found = be.diagnose(be.convert(mlp(), members=M, init="ones", combine="mean"), numbers())
     assert found.collapsed
     assert found.verdict.startswith("Collapsed")
-    assert (found.spread, found.gain) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    assert (found.spread, found.mse_gain) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
 
 
 def test_numbers_and_targets_have_one_shape() -> None:

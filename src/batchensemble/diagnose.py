@@ -77,8 +77,8 @@ def _of_numbers(model: Ensemble, outputs: Tensor, targets: Tensor) -> Regression
         spread=outputs.var(0, correction=0).mean().sqrt().item(),
         member_rmse=tuple(errors[:-1].sqrt().tolist()),
         rmse=errors[-1].sqrt().item(),
-        gain=smaller.mean().item(),
-        gain_error=_standard_error(smaller),
+        mse_gain=smaller.mean().item(),
+        mse_gain_error=_standard_error(smaller),
     )
 
 

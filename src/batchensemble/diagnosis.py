@@ -114,8 +114,8 @@ class RegressionDiagnosis:
         spread: the members' standard deviation around their mean, as root mean square over the rows.
         member_rmse: root mean squared error of every member.
         rmse: root mean squared error of the members' mean.
-        gain: squared error of the best member minus that of the mean.
-        gain_error: standard error of `gain` over the rows.
+        mse_gain: squared error of the best member minus that of the mean.
+        mse_gain_error: standard error of `mse_gain` over the rows.
         collapsed: whether the members behave like one network.
     """
 
@@ -125,8 +125,8 @@ class RegressionDiagnosis:
     spread: float
     member_rmse: tuple[float, ...]
     rmse: float
-    gain: float
-    gain_error: float
+    mse_gain: float
+    mse_gain_error: float
 
     @property
     def spread_over_error(self) -> float:
@@ -154,9 +154,9 @@ class RegressionDiagnosis:
             return ALONE
         if self.collapsed:
             return COLLAPSED
-        if self.gain > SURE * self.gain_error:
+        if self.mse_gain > SURE * self.mse_gain_error:
             return "An ensemble: the members differ, and their mean has a smaller error than the best of them."
-        if self.gain < -SURE * self.gain_error:
+        if self.mse_gain < -SURE * self.mse_gain_error:
             return "The members differ, but the best of them alone has a smaller error than their mean."
         return "The members differ, but their mean is no better than the best of them, beyond the noise of these rows."
 
@@ -167,7 +167,7 @@ class RegressionDiagnosis:
                 self.verdict,
                 f"  {self.members} members on {self.rows} rows",
                 f"  error (RMSE)        {self.rmse:.4g} (members {self._mean_error:.4g}, best {best:.4g})",
-                f"  squared error       gain over the best {self.gain:+.4g} ± {self.gain_error:.2g}",
+                f"  squared error       gain over the best {self.mse_gain:+.4g} ± {self.mse_gain_error:.2g}",
                 f"  spread              {self.spread:.4g}, {self.spread_over_error:.2f} of the members' error",
                 f"  most alike layers   {_most_alike(self.similarity)}",
             ]
