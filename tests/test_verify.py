@@ -106,6 +106,14 @@ def test_answers_without_a_number_verify_nothing() -> None:
         be.verify(ensemble(), rows() * torch.nan)
 
 
+def test_zeros_verify_nothing() -> None:
+    model = ensemble()
+    nn.init.zeros_(model.net[2].weight)  # as some networks start their last layer
+    nn.init.zeros_(model.net[2].bias)
+    with pytest.raises(ValueError, match="answers with zeros only"):
+        be.verify(model, rows())
+
+
 @pytest.mark.parametrize("layers", [2, 6])  # as many as there are rows
 def test_states_of_rows_with_ids_are_compared_on_their_own_axis(layers: int) -> None:
     net = nn.GRU(4, 4, layers, batch_first=True)

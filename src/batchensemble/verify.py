@@ -42,7 +42,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     Raises:
         VerificationError: a member differs from its plain network.
-        ValueError: the inputs have no rows, or the answers no finite number.
+        ValueError: the inputs have no rows, or the answers no finite number other than zero.
 
     Examples:
         >>> import batchensemble as be
@@ -100,8 +100,11 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
     # A tensor without rows (the network's own loss) is common to all members, and no member's answer.
     pairs = [(found, expected) for found, expected in pairs if found.ndim > expected.ndim]
     expected = [expected for _, expected in pairs]
-    if not any(bool(tensor.isfinite().any()) for tensor in expected):
-        raise ValueError(f"member {member} answers with no finite number: there is nothing to compare")
+    if not any(bool((tensor.isfinite() & (tensor != 0)).any()) for tensor in expected):
+        raise ValueError(
+            f"member {member} answers with zeros only, or with no finite number: there is nothing to compare. "
+            "If the last layer's weight starts at zero, verify once it has other values."
+        )
     worst = max(_difference(_member_of(a, b, member), b) for a, b in pairs)
     if not worst <= _tolerance(expected):
         layer = _first_difference(model, plain, member, *inputs)
@@ -165,7 +168,7 @@ def _first_difference(model: Ensemble, plain: nn.Module, member: int, args: Any,
         if name in ours:
             found = _member_of(ours[name], expected, member)
             if not _difference(found, expected) <= _tolerance([expected]):
-                return name
+                return name or "(root)"
     return "(outside any layer)"
 
 
