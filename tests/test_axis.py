@@ -81,6 +81,15 @@ def repeated(edge: Edge, *args: Tensor, **kwargs: Any) -> Any:
     return edge.repeat(M, edge.carriers(args, kwargs), args, kwargs)
 
 
+def test_arguments_by_keyword_alone_come_in_the_signatures_order() -> None:
+    def forward(first: Tensor, *others: Tensor, x: Tensor, table: Tensor) -> None: ...
+
+    both = {"table": torch.ones(2, 5), "x": torch.ones(N, 2)}
+    one = Edge.of(inspect.signature(forward), 0, ("first",))
+    assert one.rows((torch.ones(7),), both) == (N, torch.device("cpu"))
+    assert [name for name, _ in one.named([1, 2, 3])] == ["first", "", ""]
+
+
 def test_repeat_is_member_major_and_leaves_others_alone() -> None:
     x, mask = torch.arange(N), torch.ones(5, 5)
     (ours, shared), named = repeated(edge(), x, mask, also={"x": x, "n": 3})
@@ -197,7 +206,7 @@ def test_fields_that_a_constructor_makes_are_those_of_the_tree() -> None:
 
 
 def test_an_output_without_anything_in_it_stays() -> None:
-    assert Edge(0, ("x",), ()).unfold(torch.ones(0, 3), members=2, rows=4).shape == (0, 3)
+    assert Edge(0, ("x",), (), 1).unfold(torch.ones(0, 3), members=2, rows=4).shape == (0, 3)
 
 
 @pytest.mark.parametrize("name", ["missing", "note"])

@@ -144,6 +144,17 @@ def test_convolutions_and_linear_layers_agree_on_the_order_of_rows() -> None:
 # ---- load ------------------------------------------------------------------------------------------------------------
 
 
+def test_a_network_made_on_the_meta_device_starts_by_torchs_convention() -> None:
+    with torch.device("meta"):
+        model = be.convert(convnet(), members=M, norm="member", init="normal")
+    model.to_empty(device="cpu")
+    for module in model.modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    assert be.verify(model, images()) < 1e-5
+    assert not torch.equal(*model.members(images())[:2])
+
+
 def test_load_takes_the_network_and_not_its_weights(tmp_path) -> None:
     model = ensemble(convnet())
     model.save(tmp_path / "e.safetensors")

@@ -149,3 +149,24 @@ def test_a_packed_batch_is_refused() -> None:
     packed = nn.utils.rnn.pack_sequence([torch.ones(3, 4), torch.ones(2, 4)])
     with pytest.raises(TypeError, match="packed sequence has no batch axis"):
         ensemble(nn.LSTM(4, 2), combine="mean")(packed)
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_batch_is_refused(layout: torch.layout) -> None:
+    nested = torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(2, 4)], layout=layout)
+    with pytest.raises(TypeError, match="nested tensor has no batch axis"):
+        ensemble()(nested)
+
+
+def test_the_order_of_keywords_does_not_change_which_argument_has_the_rows() -> None:
+    class Keywords(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, *, x: Tensor, table: Tensor) -> Tensor:
+            return self.layer(x) + table.sum()
+
+    model, x, table = ensemble(Keywords()), rows(), torch.ones(2, 5)
+    torch.testing.assert_close(model(table=table, x=x), model(x=x, table=table))

@@ -123,7 +123,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_layers_changed_after_convert_are_named_and_nothing_is_torn(name: str) -> None:
+def test_layers_changed_after_convert_are_named_and_nothing_is_torn(tmp_path, name: str) -> None:
     change, undo = CHANGES[name]
     model = ensemble().double()
     change(model.net[2])
@@ -135,6 +135,8 @@ def test_layers_changed_after_convert_are_named_and_nothing_is_torn(name: str) -
         lambda: model.add_members(1),
         lambda: model.keep_members([1]),
         lambda: be.verify(model, x),
+        lambda: model.save(tmp_path / "never"),  # a file that no plain network would fit
+        lambda: model.save_member(0, tmp_path / "never"),
     ):
         with pytest.raises(RuntimeError, match=r"layer '2' \(\w*Linear\) was pruned or parametrised after convert"):
             call()

@@ -38,6 +38,28 @@ def test_it_names_the_first_layer_that_differs() -> None:
     be.verify(ensemble(TimeFirst(), exclude="inside"), torch.randn(4, 4 * M, 4))
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("init", ["ones", "first"])
+def test_members_that_are_alike_hide_nothing(init: str, rank: int) -> None:
+    model = be.convert(TimeFirst(), M, init=init, rank=rank)
+    before = dict(model.named_parameters())
+    values = {name: parameter.clone() for name, parameter in before.items()}
+    with pytest.raises(be.VerificationError, match="first in layer 'inside'"):
+        be.verify(model, torch.randn(4, 4 * M, 4))
+    for name, parameter in model.named_parameters():
+        assert parameter is before[name]
+        assert torch.equal(parameter, values[name])
+
+
+def test_small_answers_hide_nothing() -> None:
+    model = ensemble(TimeFirst())
+    with torch.no_grad():
+        model.net.after.weight.mul_(1e-6)
+        model.net.after.bias.zero_()
+    with pytest.raises(be.VerificationError, match="first in layer 'inside'"):
+        be.verify(model, torch.randn(4, 4 * M, 4))
+
+
 class Crowded(nn.Module):
     """Two answers, one of which depends on how many rows there are."""
 
@@ -82,6 +104,14 @@ def test_one_infinity_is_not_another(fault: float) -> None:
 def test_answers_without_a_number_verify_nothing() -> None:
     with pytest.raises(ValueError, match="no finite number"):
         be.verify(ensemble(), rows() * torch.nan)
+
+
+def test_zeros_verify_nothing() -> None:
+    model = ensemble()
+    nn.init.zeros_(model.net[2].weight)  # as some networks start their last layer
+    nn.init.zeros_(model.net[2].bias)
+    with pytest.raises(ValueError, match="answers with zeros only"):
+        be.verify(model, rows())
 
 
 @pytest.mark.parametrize("layers", [2, 6])  # as many as there are rows

@@ -95,28 +95,33 @@ class Edge:
 
     Args:
         axis: the axis that holds the rows.
-        names: the network's positional argument names.
+        names: the network's argument names, in the order of its signature.
         shared: names of arguments that carry no rows.
+        positional: how many of the names may be given by position.
     """
 
     axis: int
     names: tuple[str, ...]
     shared: tuple[str, ...]
+    positional: int
 
     @classmethod
     def of(cls, signature: inspect.Signature, axis: int, shared: tuple[str, ...]) -> "Edge":
         """The edge of a network with this `forward`."""
         parameters = signature.parameters.values()
-        names = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        names = tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+        positional = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
         unknown = set(shared) - set(signature.parameters)
         if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
             raise ValueError(f"shared_inputs names {sorted(unknown)}, which the network does not take: {list(names)}")
-        return cls(axis, names, (*shared, _COUNT))
+        return cls(axis, names, (*shared, _COUNT), positional)
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
         """N, the number of rows of the first tensor argument in the signature, and that tensor's device."""
         for value in self._in_order(args, kwargs):
             for tensor in tensors(value):
+                if tensor.is_nested:
+                    raise TypeError("a nested tensor has no batch axis: give the network padded rows and a mask")
                 if tensor.ndim > self.axis:
                     return tensor.shape[self.axis], tensor.device
         raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
@@ -157,7 +162,7 @@ class Edge:
                 return value
             return map_tensors(lambda tensor: function(name, tensor) if next(carries) else tensor, value)
 
-        positional = tuple([each(name, value) for name, value in self._named(args)])
+        positional = tuple([each(name, value) for name, value in self.named(args)])
         return positional, {name: each(name, value) for name, value in kwargs.items()}
 
     def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any, late: bool = False) -> Inputs:
@@ -218,19 +223,20 @@ class Edge:
 
     def _unshared(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
         """Every tensor that may carry rows, with the name of its argument."""
-        for name, value in [*self._named(args), *kwargs.items()]:
+        for name, value in [*self.named(args), *kwargs.items()]:
             if name not in self.shared:
                 yield from ((name, tensor) for tensor in tensors(value))
 
-    def _named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """Arguments given by position, each with its name; empty for one of `*args`."""
         for position, value in enumerate(args):
-            yield self.names[position] if position < len(self.names) else "", value
+            yield self.names[position] if position < self.positional else "", value
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         """The arguments that may carry rows, in the order of the network's signature."""
         places = {name: place for place, name in enumerate(self.names)}
         named = sorted(kwargs.items(), key=lambda item: places.get(item[0], len(places)))
-        for name, value in [*self._named(args), *named]:
+        for name, value in [*self.named(args), *named]:
             if isinstance(value, PackedSequence):
                 raise TypeError("a packed sequence has no batch axis: give the network padded rows and pack inside it")
             if name not in self.shared:

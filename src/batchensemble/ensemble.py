@@ -321,6 +321,7 @@ class Ensemble(nn.Module):
 
     def save(self, path: str | Path) -> None:
         """Write the whole ensemble to one safetensors file; read it back with `batchensemble.load`."""
+        refuse_changed(self.net)
         settings = asdict(self.settings)
         if callable(self.settings.combine):
             settings["combine"] = {"callable": getattr(self.settings.combine, "__name__", "a rule")}
@@ -330,6 +331,7 @@ class Ensemble(nn.Module):
     def save_member(self, member: int, path: str | Path) -> None:
         """Write one member's own tensors, and fingerprints of everything that it shares with the others."""
         member = checked_member(member, len(self))
+        refuse_changed(self.net)
         tensors = {name: tensor[member] for name, tensor in self._own_tensors().items()}
         files.write(path, "member", tensors, {"fingerprints": files.fingerprints(self.net)})
 

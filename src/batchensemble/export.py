@@ -98,7 +98,7 @@ def export_onnx(
     require("export_onnx", "onnx", "onnxscript")
     path = Path(path)
     check_folder(path)
-    names = list(input_names or model.edge.names[: len(inputs)])
+    names = list(input_names or [name for name, _ in model.edge.named(inputs) if name])
     with _serving(model) as served:
         program = torch.onnx.export(
             served,
@@ -130,8 +130,7 @@ def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any],
         raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
     batch = torch.export.Dim("batch")
     shared = model.settings.shared_inputs
-    named = zip(inputs, [*model.edge.names, *[""] * len(inputs)], strict=False)
     return tuple(
         {axis: batch} if tensor.ndim > axis and tensor.shape[axis] == rows and name not in shared else {}
-        for tensor, name in named
+        for name, tensor in model.edge.named(inputs)
     )

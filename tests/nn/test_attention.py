@@ -136,6 +136,16 @@ def test_conversion_keeps_the_weights_and_what_trains(options: dict[str, Any]) -
             close(back.state_dict()[name], tensor)
 
 
+@every_kind
+def test_it_starts_as_torchs_own(options: dict[str, Any]) -> None:
+    layer, plain = be.nn.MultiheadAttention(64, H, members=M, **options), nn.MultiheadAttention(64, H, **options)
+    randomise(layer)
+    layer._reset_parameters()
+    assert all(bool((part.r.abs() == 1).all()) for part in layer.children())
+    for name, tensor in layer.plain(0).state_dict().items():  # a member's signs leave the spread as it is
+        torch.testing.assert_close(tensor.std(), plain.state_dict()[name].std(), rtol=0.4, atol=0)
+
+
 def test_fast_weights_of_a_frozen_attention_train() -> None:
     model = be.convert(nn.MultiheadAttention(E, H).requires_grad_(False), members=M, combine="mean")
     assert {n.split(".")[-1] for n, p in model.named_parameters() if p.requires_grad} == {"r", "s"}

@@ -5,9 +5,7 @@ import torch
 from torch import nn
 
 import batchensemble as be
-from batchensemble.nn.init import draw_fast, parse_init
-
-WEIGHT = torch.ones(2, 2)
+from batchensemble.nn.init import draw_fast_, parse_init
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -15,7 +13,8 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def drawn(init: str, side: str = "r", rank: int = 1, members: int = 50, features: int = 200) -> torch.Tensor:
-    return draw_fast(WEIGHT, members, rank, features, init, side, seeded())
+    shape = (members, features) if rank == 1 else (members, rank, features)
+    return draw_fast_(torch.empty(shape), init, side, seeded())
 
 
 @pytest.mark.parametrize(("init", "share"), [("sign", 0.5), ("sign(0.9)", 0.9), ("sign(0)", 0.0), ("sign(1)", 1.0)])

@@ -144,6 +144,25 @@ def test_state_pickle_and_copies_keep_every_bit(case: Case) -> None:
 
 
 @every_layer
+def test_a_layer_without_values_starts_as_a_new_one(case: Case) -> None:
+    layer: nn.Module = getattr(be.nn, case.kind)(*case.args, members=M, **case.options)
+    layer.to("meta").to_empty(device="cpu")
+    for tensor in (*layer.parameters(), *layer.buffers()):
+        tensor.data.fill_(torch.nan if tensor.is_floating_point() else 9)
+    for module in layer.modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    for name, tensor in layer.state_dict().items():
+        kind = name.rpartition(".")[2]
+        if kind in ("r", "s"):
+            assert bool((tensor.abs() == 1).all())
+        elif kind in ("bias", "running_mean", "running_var", "num_batches_tracked"):
+            assert torch.equal(tensor, tensor[:1].expand_as(tensor))  # members differ in r and s alone
+        assert tensor.isfinite().all()
+        assert kind != "num_batches_tracked" or not tensor.any()
+
+
+@every_layer
 def test_the_batch_may_be_empty(case: Case) -> None:
     layer = case.layer().eval()
     assert len(case.routed(layer, case.batch(0), 1)) == 0

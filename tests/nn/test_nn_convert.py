@@ -164,6 +164,10 @@ def test_transformers_conv1d() -> None:
         torch.testing.assert_close(model(x, member=i), x @ weight + layer.bias[i])
     assert type(model.extract(0)) is utils.Conv1D
     assert list(model.extract(0).state_dict()) == ["weight", "bias"]
+    layer.reset_parameters()
+    assert layer.weight.abs().max() < 0.2
+    assert not layer.bias.any()
+    assert bool((layer.r[:, 0].abs() == 1).all())
 
 
 def test_hooks_attributes_and_modes_survive_both_ways() -> None:

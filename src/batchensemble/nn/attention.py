@@ -48,6 +48,22 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         biases: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         return [linear_of(weight, bias) for weight, bias in zip(weights, biases, strict=True)]
 
+    def _reset_parameters(self) -> None:
+        """Start as a new layer does. To torch, the packed weight is one, with three times the outputs."""
+        if "q_proj" not in self._modules:  # torch's constructor calls this, too
+            super()._reset_parameters()
+            return
+        parts = (self.q_proj, self.k_proj, self.v_proj, self.out_proj)
+        for part in parts:
+            part.reset_parameters()
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+        for part in parts[:3]:
+            nn.init.xavier_uniform_(part.weight, math.sqrt(0.5) if self._qkv_same_embed_dim else 1.0)
+        for extra in (self.bias_k, self.bias_v):
+            if extra is not None:
+                nn.init.xavier_normal_(extra)
+
     def forward(
         self,
         query: Tensor,

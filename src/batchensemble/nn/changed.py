@@ -30,7 +30,7 @@ def converted_layers(net: nn.Module) -> tuple[str, ...]:
 
 
 def refuse_changed(net: nn.Module) -> None:
-    """Refuse to add, drop or extract members if a layer's tensors are not its own: all layers change, or none."""
+    """Refuse to add, drop, extract or store members if a layer's tensors are not its own, before anything is done."""
     for layer, module in member_modules(net):
         held = {**module._parameters, **module._buffers}
         for own in ("weight", *module.stacked):

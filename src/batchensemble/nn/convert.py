@@ -152,9 +152,7 @@ def _is_computed(module: nn.Module) -> bool:
 
 
 def _norm_refusal(target: Any, norm_mode: str) -> str:
-    if not issubclass(target, _NORMS):
-        return ""
-    return "norm='shared'" if norm_mode == "shared" else ""
+    return "norm='shared'" if norm_mode == "shared" and issubclass(target, _NORMS) else ""
 
 
 def _is_layer(module: nn.Module) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.init import Fast, Init, draw_fast
+from batchensemble.nn.init import Fast, Init, draw_fast_
 from batchensemble.nn.member import FastModule, MemberModule, Pick
 from batchensemble.nn.route import rows_of
 
@@ -29,7 +29,7 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
 
     def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
         """The fast weights of new members."""
-        return {"s": draw_fast(self.weight, count, 1, self.weight.shape[1], self.init, "s", generator)}
+        return {"s": draw_fast_(self.weight.new_empty(count, self.weight.shape[1]), self.init, "s", generator)}
 
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, ...) -> (rows, ..., embedding_dim)`."""

@@ -76,47 +76,45 @@ class Fast:
 
 
 @torch.no_grad()
-def draw_fast(
-    like: Tensor,
-    members: int,
-    rank: int,
-    features: int,
-    init: Init,
-    side: str,
-    generator: torch.Generator | None,
-) -> Tensor:
-    """Fast weights for one side of a layer, `(members, features)` or `(members, rank, features)`.
+def draw_fast_(fast: Tensor, init: Init, side: str, generator: torch.Generator | None = None) -> Tensor:
+    """Give fast weights of one side of a layer the values that they start with, in place.
 
     The first component follows `init`; the others start at `s = 0` with random signs in `r`, so that a higher rank
     starts exactly as rank one does, and all components learn.
 
     Args:
-        like: the layer's weight, for device and dtype.
-        members: how many members.
-        rank: how many components.
-        features: how many input (`side="r"`) or output (`side="s"`) features.
+        fast: `(members, features)`, with a rank above 1 `(members, rank, features)`.
         init: the rule; "first" draws r around one and leaves s at one.
         side: "r" or "s".
         generator: source of randomness.
+
+    Examples:
+        >>> draw_fast_(torch.empty(1, 2, 3), "ones", "s")
+        tensor([[[1., 1., 1.],
+                 [0., 0., 0.]]])
     """
     rule, number = parse_init(init)
     if rule == "first":
         rule = "normal" if side == "r" else "ones"
-    lead = _draw(like, (members, features), rule, number, generator)
-    if rank == 1:
-        return lead
-    rest = (members, rank - 1, features)
-    others = _draw(like, rest, "sign", 0.5, generator) if side == "r" else like.new_zeros(rest)
-    return torch.cat([lead.unsqueeze(1), others], 1)
+    if fast.ndim == 2:
+        _draw_(fast, rule, number, generator)
+        return fast
+    _draw_(fast[:, 0], rule, number, generator)
+    if side == "r":
+        _draw_(fast[:, 1:], "sign", 0.5, generator)
+    else:
+        fast[:, 1:].zero_()
+    return fast
 
 
-def _draw(like: Tensor, shape: tuple[int, ...], rule: str, number: float, generator: torch.Generator | None) -> Tensor:
+def _draw_(fast: Tensor, rule: str, number: float, generator: torch.Generator | None) -> None:
     if rule == "ones":
-        return like.new_ones(shape)
-    device = like.device if generator is None else generator.device
-    drawn = torch.empty(shape, device=device, dtype=torch.float32)
+        fast.fill_(1)
+        return
+    device = fast.device if generator is None else generator.device
+    drawn = torch.empty_like(fast, device=device, dtype=torch.float32)  # in any precision the same numbers
     if rule == "sign":
         drawn.bernoulli_(number, generator=generator).mul_(2).sub_(1)
     else:
         drawn.normal_(1.0, number, generator=generator)
-    return drawn.to(like.device, like.dtype)
+    fast.copy_(drawn)

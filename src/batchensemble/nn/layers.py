@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.equation import equation_5
 from batchensemble.nn.folded import Folded, ready
-from batchensemble.nn.init import Fast, Init, draw_fast
+from batchensemble.nn.init import Fast, Init, draw_fast_
 from batchensemble.nn.member import FastModule, MemberModule, Pick
 from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
@@ -50,9 +50,10 @@ class RankOne(FastModule, MemberModule):
 
     def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
         """The fast weights of new members."""
-        sizes = zip("rs", self._features(), strict=True)
+        shape = (count,) if self.rank == 1 else (count, self.rank)
         return {
-            side: draw_fast(self.weight, count, self.rank, size, self.init, side, generator) for side, size in sizes
+            side: draw_fast_(self.weight.new_empty(*shape, size), self.init, side, generator)
+            for side, size in zip("rs", self._features(), strict=True)
         }
 
     def _features(self) -> tuple[int, int]:
@@ -152,6 +153,13 @@ class Conv1D(RankOne):
         if weight.ndim == 2:
             return x @ weight if bias is None else x @ weight + bias
         return stacked_linear(x, weight.transpose(1, 2), bias)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Start as a new layer does; the values are those of Transformers' constructor, which has no such method."""
+        self.weight.normal_(std=0.02)
+        self.bias.zero_()
+        self.start_members_()
 
 
 class Convolution(RankOne):

@@ -138,6 +138,20 @@ class MemberModule(Converted):
             if tensor is not None:
                 put(self, name, tensor.detach().expand(self.members, *tensor.shape).clone())
 
+    def reset_parameters(self) -> None:
+        """Start as a new layer does: what is shared by torch's own rule, r and s by `init`, biases alike."""
+        plain: Any = super()
+        plain.reset_parameters()
+        if "members" in vars(self):  # torch's constructor calls this, too
+            self.start_members_()
+
+    @torch.no_grad()
+    def start_members_(self) -> None:
+        """Draw r and s; of everything else, give all members what the first one has."""
+        fresh = self.fresh(self.members, None)
+        for name, tensor in self.stacked_tensors():
+            tensor.copy_(fresh.get(name, tensor[:1].clone()))
+
     @torch.no_grad()
     def keep_(self, indices: Sequence[int]) -> None:
         """Keep only these members, in this order."""

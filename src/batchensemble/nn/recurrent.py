@@ -20,6 +20,20 @@ from batchensemble.nn.rows import Rows
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
 
+class Cell(Linear):
+    """One of a recurrent layer's weights: a linear layer that starts by the hidden size, as torch's LSTM and GRU do."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Start as a new layer does."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        for tensor in (self.weight, self.bias):
+            if tensor is not None:
+                nn.init.uniform_(tensor, -bound, bound)
+        self.start_members_()
+
+
 class Recurrent(FastModule):
     """Base of LSTM and GRU: each of torch's weights (`weight_ih_l0`) is a `batchensemble.nn.Linear` here (`ih_l0`).
 
@@ -40,24 +54,26 @@ class Recurrent(FastModule):
             if kind == "weight":
                 linear = linear_of(getattr(self, name), getattr(self, f"bias_{cell}", None))
                 reads_input = cell.startswith("ih_l0")
-                self.add_module(cell, Linear.ensembled(linear, fast if reads_input else fast.behind_first()))
+                self.add_module(cell, Cell.ensembled(linear, fast if reads_input else fast.behind_first()))
+                self._linear(cell).hidden_size = self.hidden_size
         for name in self._flat_weights_names:
             del self._parameters[name]
         self._init_flat_weights()
 
     def reset_parameters(self) -> None:
-        """Draw weights and biases as torch's layer does; r and s stay."""
-        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
-        for name, parameter in self.named_parameters():
-            if name.rpartition(".")[2] not in ("r", "s"):
-                nn.init.uniform_(parameter, -bound, bound)
+        """Start as a new layer does: weights and biases by torch's own rule, r and s by `init`."""
+        if "ih_l0" not in self._modules:  # torch's constructor calls this, too
+            super().reset_parameters()  # type: ignore[misc]
+        for part in self.children():
+            if isinstance(part, Cell):
+                part.reset_parameters()
 
     @property
     def members(self) -> int:
         """How many members there are."""
         return self._linear("ih_l0").members
 
-    def _linear(self, cell: str) -> Linear:
+    def _linear(self, cell: str) -> Cell:
         linear: Any = self._modules[cell]
         return linear  # type: ignore[no-any-return]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from batchensemble.nn.init import draw_fast
+from batchensemble.nn.init import draw_fast_
 
 from .agent import NetworkAgent
 from .algorithm import Setting
@@ -59,7 +59,7 @@ class BatchEnsembleAgent(NetworkAgent):
 
     def _fast(self, weight: Tensor, features: int, side: str) -> Tensor:
         """Draws fast weights (r or s) of all trials and members as the library does."""
-        return self.streams.each(lambda g: draw_fast(weight, self.nets, 1, features, self._init, side, g))
+        return self.streams.each(lambda g: draw_fast_(weight.new_empty(self.nets, features), self._init, side, g))
 
     def layers(self) -> list[Layer]:
         """Returns every member's weights, trial by trial."""
