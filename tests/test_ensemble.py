@@ -61,6 +61,22 @@ def test_an_empty_batch(training: bool) -> None:
     assert len(model.predict(x)) == 0
 
 
+class Fewer(nn.Module):
+    """Lets its layer see a part of the rows only, and answers for all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x[: len(x) // M]).repeat(M, 1)
+
+
+def test_a_layer_that_does_not_see_every_members_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match=f"should hold the batch's {2 * M * M} rows"):
+        ensemble(Fewer()).members(rows(2 * M))
+
+
 def test_equal_blocks_need_no_ids() -> None:
     model, owners = ensemble().train(), []
     model.net[0].register_forward_pre_hook(lambda *_: owners.append(current().owner))
@@ -167,6 +183,15 @@ class Prototypes(nn.Module):
 def test_a_piece_takes_nothing_shared_for_rows(batch_size: int) -> None:
     model, inputs = ensemble(Prototypes(), combine="mean"), (rows(10), rows(4, 3))
     close(model.predict(*inputs, batch_size=batch_size).outputs, model.members(*inputs).detach())
+
+
+def test_predict_is_evaluation_without_gradients_in_training_too() -> None:
+    model, x = ensemble(convnet()), images()
+    expected = model.members(x)
+    outputs = model.train().predict(x).outputs
+    close(outputs, expected.detach())
+    assert expected.requires_grad
+    assert not outputs.requires_grad
 
 
 def test_predict_restores_every_module() -> None:

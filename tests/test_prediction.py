@@ -86,6 +86,12 @@ def test_members_that_agree_and_one_that_is_alone() -> None:
     assert Prediction(torch.tensor([[[5.0, 0.0]], [[0.0, 5.0]]])).disagreement.tolist() == [1.0]
 
 
+def test_members_choose_by_their_outputs_where_probabilities_are_rounded_to_equal_ones() -> None:
+    found = Prediction(torch.tensor([[[0.0, 1e-9]], [[0.0, 1e-9]]]))
+    assert found.member_probs.eq(0.5).all()
+    assert found.member_labels.tolist() == [[1], [1]]
+
+
 def test_rounding_makes_no_information_negative() -> None:
     found = Prediction(logits(20, members=1, dtype=torch.float32).expand(3, -1, -1))
     assert (found.entropy - found.expected_entropy).min() < 0  # rounding errs to both sides

@@ -30,15 +30,15 @@ from batchensemble.prediction import Combine, Prediction, combine_outputs
 class Settings:
     """The arguments of `convert`, except those that choose layers; see there."""
 
-    init: Init = "sign"
-    norm: str = "shared"
-    rank: int = 1
-    combine: Combine = "softmax"
-    class_dim: int = -1
-    output: str | None = None
-    fan_out: str | None = None
-    batch_dim: int = 0
-    shared_inputs: tuple[str, ...] = ()
+    init: Init
+    norm: str
+    rank: int
+    combine: Combine
+    class_dim: int
+    output: str | None
+    fan_out: str | None
+    batch_dim: int
+    shared_inputs: tuple[str, ...]
 
 
 class Ensemble(nn.Module):

@@ -42,6 +42,7 @@ def test_later_tasks_can_help() -> None:
 
 def test_percent_is_as_good_as_shares() -> None:
     assert forgetting(100 * MATRIX) == pytest.approx(20)
+    assert forgetting((100 * MATRIX).round().int()) == pytest.approx(20)
 
 
 def test_one_task_has_nothing_to_forget() -> None:

@@ -107,6 +107,24 @@ def test_gradients_of_the_function_itself(members: int, own: tuple[str, ...]) ->
     assert torch.autograd.gradcheck(norm, [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes])
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_half_precision_is_computed_wide(shared: bool) -> None:
+    torch.manual_seed(0)
+    s, weight, bias = (torch.rand(shape) + 0.5 for shape in ((MEMBERS, 2), (2,), (2,)))
+
+    def values_and_gradients(x: Tensor, grad: Tensor) -> list[Tensor]:
+        inputs = [t.clone().requires_grad_() for t in (x, s, weight, bias)]
+        y, *statistics = memberwise_norm.MemberwiseNorm.apply(*inputs, 1e-5, shared)  # type: ignore[no-untyped-call]
+        assert y.dtype == x.dtype
+        return [y.float(), *statistics, *torch.autograd.grad(y, inputs, grad)]
+
+    x, grad = (torch.randn(8 * MEMBERS, 2, 4, 4).bfloat16() for _ in range(2))
+    narrow, wide = values_and_gradients(x + 30, grad), values_and_gradients((x + 30).float(), grad.float())
+    for place, (ours, expected) in enumerate(zip(narrow, wide, strict=True)):
+        rounded = place in (0, 5)  # y and the gradient of x
+        torch.testing.assert_close(ours.float(), expected.bfloat16().float() if rounded else expected)
+
+
 @both_norms
 def test_one_rows_ids_and_evaluation_do_not_go_by_blocks(norm: str, uses: list[bool]) -> None:
     model = ensemble(norm)

@@ -14,15 +14,14 @@ from batchensemble.nn.rows import Rows
 
 N = 4
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
-IDS = torch.tensor([2, 0, 2, 1] * M)
-OWNERS = {"blocks": None, "one member": 1, "ids": IDS}
-
-
-def plans(layer: nn.Module, owner: Any) -> list[str]:
-    """The ways besides scaling in which this layer can be computed for these rows."""
-    if isinstance(owner, Tensor):
-        return []
-    return ["fold"] if owner is not None or layer.stackable else []
+OWNERS = {"blocks": None, "one member": 1}
+FOLDABLE = {
+    f"{name}, {whose}": (case, owner)
+    for name, case in RANK_ONE.items()
+    for whose, owner in OWNERS.items()
+    if owner is not None or getattr(be.nn, case.kind).stackable
+}
+everything_foldable = pytest.mark.parametrize(("case", "owner"), FOLDABLE.values(), ids=FOLDABLE)
 
 
 def values_and_gradients(layer: nn.Module, x: Tensor, owner: Any, plan: str, **call: Any) -> list[Tensor]:
@@ -32,43 +31,37 @@ def values_and_gradients(layer: nn.Module, x: Tensor, owner: Any, plan: str, **c
     return [y, *torch.autograd.grad((y * weights).sum(), [x, layer.weight, layer.r, layer.s])]
 
 
-@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+def assert_plans_agree(layer: nn.Module, case: Case, owner: Any) -> None:
+    (x,) = case.batch(N * M)
+    plans = (values_and_gradients(layer, x, owner, plan, **case.call) for plan in ("fold", "scale"))
+    for folded, scaled in zip(*plans, strict=True):
+        close(folded, scaled)
+
+
 @pytest.mark.parametrize("rank", [1, 2])
-@pytest.mark.parametrize("case", RANK_ONE.values(), ids=RANK_ONE)
+@everything_foldable
 def test_plans_are_the_same_function(case: Case, rank: int, owner: Any) -> None:
-    layer, (x,) = case.layer(rank=rank), case.batch(N * M)
-    scaled = values_and_gradients(layer, x, owner, "scale", **case.call)
-    for plan in plans(layer, owner):
-        for ours, expected in zip(values_and_gradients(layer, x, owner, plan, **case.call), scaled, strict=True):
-            close(ours, expected)
-    y = equation_5(layer, x, Rows(M, owner), **case.call)
-    close(y, scaled[0])  # whatever is chosen
+    assert_plans_agree(case.layer(rank=rank), case, owner)
 
 
-@pytest.mark.parametrize("case", RANK_ONE.values(), ids=RANK_ONE)
-def test_fast_weights_of_zero(case: Case) -> None:
-    layer, (x,) = case.layer(), case.batch(N * M)
+@everything_foldable
+def test_fast_weights_of_zero(case: Case, owner: Any) -> None:
+    layer = case.layer()
     with torch.no_grad():
-        layer.r[1, 0] = layer.r[2] = layer.s[0, 1] = layer.s[2, 0] = 0.0
-    scaled = values_and_gradients(layer, x, None, "scale", **case.call)
-    for plan in plans(layer, None):
-        for ours, expected in zip(values_and_gradients(layer, x, None, plan, **case.call), scaled, strict=True):
-            close(ours, expected)
+        layer.r[1, 0] = layer.r[2] = layer.s[0, 1] = layer.s[1, 0] = 0.0
+    assert_plans_agree(layer, case, owner)
 
 
-@pytest.mark.parametrize("owner", [None, 1], ids=["blocks", "one member"])
-def test_many_positions_are_folded_and_few_are_scaled(owner: Any) -> None:
-    layer = be.nn.Linear(8, 8, members=M)
-    assert choose_plan(layer, torch.ones(M, 8), Rows(M, owner)) == "scale"
-    assert choose_plan(layer, torch.ones(M, 1000, 8), Rows(M, owner)) == "fold"
-
-
+@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
 @pytest.mark.parametrize("rank", [1, 2, 4])
-def test_a_higher_rank_folds_sooner_since_only_scaling_pays_for_it(rank: int) -> None:
+def test_many_positions_are_folded_and_of_a_higher_rank_fewer_since_only_scaling_pays_for_it(
+    rank: int, owner: Any
+) -> None:
     layer = be.nn.Linear(8, 8, members=M, rank=rank)
     last = 16 // rank  # 16 positions of 8 + 8 activations are four times the 8 x 8 weights
-    assert choose_plan(layer, torch.ones(M, last, 8), Rows(M, None)) == "scale"
-    assert choose_plan(layer, torch.ones(M, last + 1, 8), Rows(M, None)) == "fold"
+    answering = M if owner is None else 1
+    assert choose_plan(layer, torch.ones(answering, last, 8), Rows(M, owner)) == "scale"
+    assert choose_plan(layer, torch.ones(answering, last + 1, 8), Rows(M, owner)) == "fold"
 
 
 def test_convolutions_are_folded_as_written_and_scaled_in_a_graph() -> None:

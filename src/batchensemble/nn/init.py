@@ -54,16 +54,16 @@ class Fast:
     """The plan of a layer's fast weights: how many members, which rank, and how they start.
 
     Examples:
-        >>> Fast(members=0)
+        >>> Fast(members=0, rank=1, init="sign", generator=None)
         Traceback (most recent call last):
         ...
         ValueError: members must be a positive integer, got 0
     """
 
     members: int
-    rank: int = 1
-    init: Init = "sign"
-    generator: torch.Generator | None = None
+    rank: int
+    init: Init
+    generator: torch.Generator | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", check_count("members", self.members))  # frozen

@@ -88,9 +88,9 @@ class MemberwiseNorm(torch.autograd.Function):
         of_grad, of_x = _settled(outer * s), _settled(-slope * steep * outer * s)
         constant = _settled((slope * (steep * own_mean - offset) - level) * outer * s)
         grad_x = rows.affine(wide, of_grad, constant, at=1) + rows.affine(x.to(mean.dtype), of_x, at=1)
-        of_weight = None if weight is None else grad_weight.sum_to_size(weight.shape).to(weight.dtype)
+        of_weight = None if weight is None else grad_weight.sum_to_size(weight.shape)
         of_bias = grad_bias.sum_to_size(ctx.bias_shape) if ctx.needs_input_grad[3] else None
-        return grad_x.to(x.dtype), grad_s.to(s.dtype), of_weight, of_bias, None, None
+        return grad_x.to(x.dtype), grad_s, of_weight, of_bias, None, None
 
 
 def normalised(
