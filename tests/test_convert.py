@@ -67,7 +67,7 @@ def test_batch_dim_counts_from_the_first_axis() -> None:
 
 
 def test_shared_inputs_are_names_of_arguments() -> None:
-    with pytest.raises(ValueError, match=r"shared_inputs names \['masks'\].*\['x', 'mask'\]"):
+    with pytest.raises(ValueError, match=r"shared_inputs names \['masks'\].*\['x', 'mask', 'scale'\]$"):
         be.convert(Masked(), members=2, shared_inputs=("masks",))
     x = rows(2)
     for names in ("mask", ["mask"], ("mask",)):

@@ -46,19 +46,19 @@ def expected(model: be.Ensemble, x: torch.Tensor) -> list[torch.Tensor]:
     return [p.probs, p.entropy, p.mutual_information, p.outputs]
 
 
-OPTIONS = [
-    {},
-    {"norm": "member", "rank": 2},
-    {"fan_out": "head"},
-    {"combine": "mean"},
-    {"combine": moments},
-    {"combine": "sigmoid"},
-]
+OPTIONS = {
+    "default": {},
+    "norm per member, rank 2": {"norm": "member", "rank": 2},
+    "fan_out": {"fan_out": "head"},
+    "mean": {"combine": "mean"},
+    "moments": {"combine": moments},
+    "sigmoid": {"combine": "sigmoid"},
+}
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, of sizes that become constants and of jit itself
 @pytest.mark.parametrize("asked", [{}, {"member": 1}], ids=str)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_trace_passes_torchs_own_check(options, asked) -> None:
     class Asked(nn.Module):
         def __init__(self) -> None:
@@ -72,7 +72,7 @@ def test_a_trace_passes_torchs_own_check(options, asked) -> None:
     torch.testing.assert_close(torch.jit.trace(model, x)(x), model(x))
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_program_answers_batches_of_any_size(options) -> None:
     model = ensemble(**options)
     program = be.export_program(model, torch.randn(4, 3, 6, 6))
@@ -92,7 +92,7 @@ def test_a_layer_frozen_in_eval_stays_so() -> None:
 
 # torch.onnx's own machinery: a pytree class that it deprecates itself, operators of a package that is not installed
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("options", OPTIONS[:5], ids=str)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_onnx_answers_batches_of_any_size(options, tmp_path) -> None:
     model = ensemble(**options)
     names = be.export_onnx(model, torch.randn(4, 3, 6, 6), path=tmp_path / "ensemble.onnx")

@@ -74,7 +74,9 @@ def convert(
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
-    Edge.of(with_member(inspect.signature(net.forward)), batch_dim, shared)  # raises before anything is changed
+    signature = inspect.signature(net.forward)
+    with_member(signature)  # raises before anything is changed, and so does the next one
+    Edge.of(signature, batch_dim, shared)
     rank = check_count("rank", rank)
     settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
