@@ -14,6 +14,7 @@ import pytest
 import torch
 from ensembles import IDS, M, N, convnet, ensemble, images, mlp, randomise, rows
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
 
 import batchensemble as be
@@ -366,3 +367,27 @@ def test_predictions_of_several_threads_leave_dropout_off_and_the_mode_as_it_was
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert [module.training for module in (model, *model.net)] == [True, True, True, False]
+
+
+ASKED = {
+    "diagnose": lambda model, x: be.diagnose(model, [(x, torch.arange(len(x)) % 3)]),
+    "verify": be.verify,
+    "summary": lambda model, x: be.summary(model),
+    "export_program": be.export_program,
+    "export_onnx": lambda model, x: be.export_onnx(model, x, path="m.onnx"),
+    "generate": be.generate,
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_what_wraps_an_ensemble_is_none(asked: Callable[..., Any]) -> None:
+    model, x = ensemble(), rows(6)
+    with pytest.raises(TypeError, match=r"expected an ensemble, .* got AveragedModel; its \.module is one"):
+        asked(AveragedModel(model), x)
+    with pytest.raises(TypeError, match=r"expected an ensemble, .* got Linear$"):
+        asked(nn.Linear(4, 3), x)
+
+
+def test_a_compiled_module_is_the_ensemble_it_holds() -> None:
+    model = ensemble()
+    assert be.summary(torch.compile(model, backend="eager")) == be.summary(model)

@@ -11,7 +11,7 @@ from torch import Tensor
 from batchensemble import metrics
 from batchensemble.axis import map_tensors
 from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.changed import member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
@@ -36,6 +36,7 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis | RegressionDi
         >>> be.diagnose(same, [(torch.randn(8, 4), torch.arange(8) % 3)]).collapsed
         True
     """
+    check_ensemble(model)
     if model.settings.combine == "mean":
         return _of_numbers(model, *_numbers(model, loader))
     if model.settings.combine not in ("softmax", "vote"):

@@ -383,3 +383,10 @@ class Ensemble(nn.Module):
     def dtype(self) -> torch.dtype:
         """The type of the network's parameters."""
         return next(self.net.parameters()).dtype
+
+
+def check_ensemble(model: object) -> None:
+    """Refuse what is no ensemble; one that `torch.compile` returned is."""
+    if not isinstance(getattr(model, "_orig_mod", model), Ensemble):
+        held = "; its .module is one" if isinstance(getattr(model, "module", None), Ensemble) else ""
+        raise TypeError(f"expected an ensemble, as convert makes them, got {type(model).__name__}{held}")

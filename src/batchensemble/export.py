@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
@@ -33,6 +33,7 @@ class Served(nn.Module):
 
     def __init__(self, model: Ensemble) -> None:
         super().__init__()
+        check_ensemble(model)
         rule = model.settings.combine
         if rule in ("vote", None):
             raise ValueError(
@@ -95,6 +96,7 @@ def export_onnx(
         FileNotFoundError: there is no folder to write into.
         OSError: the disk is full or cannot be written to.
     """
+    check_ensemble(model)
     require("export_onnx", "onnx", "onnxscript")
     path = Path(path)
     check_folder(path)

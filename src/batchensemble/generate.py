@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
@@ -52,6 +52,7 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
         >>> be.generate(model, prompt, num_beams=4, min_new_tokens=5, max_new_tokens=5).shape
         torch.Size([2, 8])
     """
+    check_ensemble(model)
     owner = _owner(model, member, args, kwargs)
     decoder = _decoder(model, owner)
     with evaluating(model), folded_once(model.net) if owner is None else nullcontext():

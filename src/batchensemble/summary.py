@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.changed import converted_layers, member_modules
 
 
@@ -67,6 +67,7 @@ def summary(model: Ensemble) -> Summary:
         153 parameters: +41.67% over one network of 108, 70.8% of 2 separate ones
         Function of the converted network: members differ from that network.
     """
+    check_ensemble(model)
     total = sum(parameter.numel() for parameter in model.parameters())
     extra = 0
     for _, module in member_modules(model.net):

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from batchensemble.axis import tensors
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
 from batchensemble.nn.member import MemberModule, put
@@ -50,6 +50,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
         >>> be.verify(be.convert(nn.Linear(4, 3), members=2), torch.randn(5, 4)) < 1e-6
         True
     """
+    check_ensemble(model)
     if model.edge.rows(args, kwargs)[0] == 0:
         raise ValueError("there are no rows to verify the members on: give at least two")
     refuse_changed(model.net)
