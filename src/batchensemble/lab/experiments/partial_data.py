@@ -54,7 +54,7 @@ PARTIAL_DATA = Experiment(
     claim="With less data BatchEnsemble stays close to the naive ensemble and leaves MC-dropout behind. "
     "The paper's 100 % row differs from its main table; both are printed.",
     study=CLASSIFICATION,
-    scales=_grids(*NAMES),
+    scales=_grids(*NAMES, REPEATED),
     show=(
         comparison("accuracy", columns="share", title="Accuracy by share of the training data"),
         over_label("share", "accuracy", "ece", xlabel="share of the training data (%)"),
