@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 from batchensemble.disk import locked
-from batchensemble.lab.studies import trainer
+from batchensemble.lab.studies import parts, trainer
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation import recipe as translation_recipe
@@ -39,7 +39,7 @@ def test_a_process_reads_no_checkpoint_before_the_first_has_the_lock(module, tmp
     events = []
     fabric = SimpleNamespace(is_global_zero=False, barrier=lambda: events.append("barrier"))
     training = SimpleNamespace(model=nn.Identity())
-    monkeypatch.setattr(module, "fit", lambda *_: events.append("fit") or [])
+    monkeypatch.setattr(parts if module is trainer else module, "fit", lambda *_: events.append("fit") or [])
     monkeypatch.setattr(module.Trainer, "_training", lambda *_: training)
     if module is trainer:
         trainer.Trainer(fabric, Context(work=tmp_path), None, None).parts(Recipe(), 0)

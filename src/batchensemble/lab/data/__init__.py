@@ -7,9 +7,11 @@ from .image_set import ImageSet
 from .location import data_root
 from .procedural import procedural
 from .streams import Task, split_classes
+from .tables import Table, load_table
 
 __all__ = [
     "ImageSet",
+    "Table",
     "Task",
     "crop_flip",
     "data_root",
@@ -17,6 +19,7 @@ __all__ = [
     "load_cifar10",
     "load_cifar100",
     "load_digits",
+    "load_table",
     "normalise",
     "pad_crop_flip",
     "procedural",

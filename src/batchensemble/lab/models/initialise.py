@@ -1,4 +1,4 @@
-"""Initialisation of the laboratory's networks: He-normal kernels, zero biases."""
+"""Initialisation of the laboratory's networks, from a generator."""
 
 import torch
 from torch import nn
@@ -26,3 +26,24 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu", generator=generator)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+
+
+def uniform_(net: nn.Module, generator: torch.Generator | None = None) -> None:
+    r"""Fills weights and biases of every dense layer with :math:`U(\pm 1 / \sqrt{\text{fan in}})`, as torch does.
+
+    Args:
+        net: The network, modified in place.
+        generator: Source of the numbers; `None` follows `torch.manual_seed`.
+
+    Examples:
+        >>> import torch
+        >>> layer = torch.nn.Linear(100, 1000)
+        >>> uniform_(layer, torch.Generator().manual_seed(0))
+        >>> [round(tensor.abs().max().item(), 2) for tensor in (layer.weight, layer.bias)]
+        [0.1, 0.1]
+    """
+    for module in net.modules():
+        if isinstance(module, nn.Linear):
+            bound = module.in_features**-0.5
+            for parameter in module.parameters():
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)

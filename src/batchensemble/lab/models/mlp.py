@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .initialise import he_normal_
+from .initialise import he_normal_, uniform_
+from .resnet import make_head, named
 
 
 def mlp(
@@ -38,4 +39,40 @@ def mlp(
         inputs = width
     net = nn.Sequential(*layers, nn.Linear(inputs, outputs))
     he_normal_(net, generator)
+    return net
+
+
+def dense_classifier(
+    inputs: int,
+    hidden: Sequence[int],
+    classes: int,
+    *,
+    head_width: int | None = None,
+    dropout: float = 0.0,
+    block_dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """A fully connected classifier of rows `(N, inputs)`, in two parts like a ResNet: `backbone` and `head`.
+
+    Args:
+        inputs: Number of features.
+        hidden: Widths of the hidden layers.
+        classes: Number of logits.
+        head_width: Width of one more dense layer before the classifier.
+        dropout: Dropout rate right before the classifier.
+        block_dropout: Dropout rate after every hidden layer.
+        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+
+    Examples:
+        >>> import torch
+        >>> dense_classifier(8, [32, 16], 3)(torch.zeros(5, 8)).shape
+        torch.Size([5, 3])
+    """
+    layers: list[nn.Module] = []
+    for before, width in zip([inputs, *hidden], hidden, strict=False):
+        layers += [nn.Linear(before, width), nn.ReLU()]
+        layers += [nn.Dropout(block_dropout)] if block_dropout else []
+    head = make_head(hidden[-1], classes, head_width, dropout)
+    net = named({"backbone": nn.Sequential(*layers), "head": head})
+    uniform_(net, generator)
     return net

@@ -15,11 +15,12 @@ from batchensemble.lab.studies.classifier import Classifier
 from batchensemble.lab.studies.corrupted import corrupted_sets
 from batchensemble.lab.studies.images import UNSEEN, load_images
 from batchensemble.lab.studies.kept import arrays_of, joined, measured, prediction_of, record_with_predictions
+from batchensemble.lab.studies.parts import Trained, cost_of, weights_folder
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.scores import detection, quality, scores
 from batchensemble.lab.studies.study import Context, Study
-from batchensemble.lab.studies.trainer import Trained, Trainer, trainer_of, weights_folder
+from batchensemble.lab.studies.trainer import Trainer, trainer_of
 from batchensemble.lab.training.devices import start_fabric
 
 Test = Literal["clean", "corruptions", "unseen", "pictures"]
@@ -110,9 +111,10 @@ def run(run: Run, context: Context) -> Record:
     classifier, parts = bench.classifier(settings.recipe)
     metrics, arrays = MEASURES[settings.test](bench, classifier)
     log = {"log": [_thinned(part.log) for part in parts]} if settings.test == "clean" else {}
+    cost = cost_of(parts, settings.recipe.method, settings.recipe.epochs, settings.samples)
     fabric = bench.trainer.fabric
     where = hardware(fabric.device, fabric.world_size)
-    return Record(run, {**metrics, **_cost(settings, parts), **log}, Provenance.now(where, since=began), arrays)
+    return Record(run, {**metrics, **cost, **log}, Provenance.now(where, since=began), arrays)
 
 
 def _recorded(run: Run, recipe: Recipe, context: Context) -> list[Record]:
@@ -134,19 +136,6 @@ def _bench(run: Run, settings: Settings, context: Context) -> Bench:
     trainer = trainer_of(recipe, everything, fabric, context)
     shown = test if settings.rows is None else test.take(torch.arange(settings.rows))
     return Bench(run, settings, context, trainer, shown)
-
-
-def _cost(settings: Settings, parts: list[Trained]) -> dict[str, Any]:
-    """Returns the cost of all parts together, and their mean loss in the last epoch."""
-    last = [part.log[-1] for part in parts]
-    return {
-        "parameters": sum(part.parameters for part in parts),
-        "training_seconds": sum(part.seconds for part in parts),
-        "epochs": settings.recipe.epochs,
-        "passes": settings.recipe.method.passes(settings.samples),
-        "samples": settings.samples,
-        "train_loss": sum(line["cross_entropy"] for line in last) / len(last),
-    }
 
 
 def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:

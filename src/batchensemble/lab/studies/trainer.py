@@ -1,47 +1,27 @@
 """Turns recipes into trained networks; each is trained once and found again by whoever asks for the same one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
 
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.methods.ensembles import Network, SeededMethod, Single, settings_of
+from batchensemble.lab.methods.ensembles import Network, SeededMethod, Single
 from batchensemble.lab.models import ResNet, resnet
-from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.images import ImageBatches, View, load_images
+from batchensemble.lab.studies.parts import Trained, train_part
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
-from batchensemble.lab.training.devices import locked_together
-from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
+from batchensemble.lab.training.fit import TrainingJob
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import SCHEDULES
 from batchensemble.lab.training.synchronise import average_buffers_, synchronised_
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """One trained part of a method, in evaluation mode, and the log of its training."""
-
-    model: nn.Module
-    log: list[dict[str, float]]
-
-    @property
-    def seconds(self) -> float:
-        """How long training took, without the time between an interruption and its resumption."""
-        return sum(line["seconds"] for line in self.log)
-
-    @property
-    def parameters(self) -> int:
-        """The number of parameters."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +46,7 @@ class Trainer:
 
     def part(self, recipe: Recipe, part: SeededMethod) -> Trained:
         """Returns one part, trained in its own folder."""
-        folder = weights_folder(self.context, recipe, part)
-        name = f"{settings_of(part.method)['name']}, seed {part.seed}"
-        with locked_together(self.fabric, folder, wait=self.context.wait):
-            training = self._training(recipe, part)
-            log = fit(training, Workplace(self.fabric, folder, self.context.progress), name)
-        return Trained(training.model.eval(), log)
+        return train_part(recipe, part, partial(self._training, recipe, part), self.fabric, self.context)
 
     def _training(self, recipe: Recipe, part: SeededMethod) -> TrainingJob:
         method, fabric = part.method, self.fabric
@@ -123,12 +98,6 @@ def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Cont
     """Returns a trainer on the recipe's share of the images, normalised by the statistics of all of them."""
     train = images if recipe.share == 1 else images.subset(recipe.share)
     return Trainer(fabric, context, train.to(fabric.device), View.of(images, recipe.pad))
-
-
-def weights_folder(context: Context, recipe: Recipe, part: SeededMethod) -> Path:
-    """Returns the folder of a part's weights, named by everything they depend on."""
-    settings = replace(recipe, method=part.method).settings()
-    return context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
 
 
 def on_device(model: nn.Module, device: torch.device) -> nn.Module:

@@ -1,4 +1,4 @@
-"""The optimisers of the paper's networks."""
+"""The optimisers of the laboratory's networks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -48,6 +48,22 @@ def adam(
     own = _with_tensor_rates(groups, device)
     captured = device.type == "cuda"
     return torch.optim.Adam(own, lr=torch.tensor(0.0), betas=betas, eps=eps, fused=True, capturable=captured)
+
+
+def adamw(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.AdamW:
+    """Returns fused AdamW with torch's constants, its learning rates held in tensors.
+
+    Args:
+        groups: parameter groups with their own `lr` and `weight_decay`.
+        device: where the parameters are.
+
+    Examples:
+        >>> groups = [{"params": torch.nn.Linear(2, 1).parameters(), "lr": 0.1, "weight_decay": 1e-4}]
+        >>> adamw(groups, torch.device("cpu")).param_groups[0]["weight_decay"]
+        0.0001
+    """
+    own = _with_tensor_rates(groups, device)
+    return torch.optim.AdamW(own, lr=torch.tensor(0.0), fused=True, capturable=device.type == "cuda")
 
 
 def _with_tensor_rates(groups: Iterable[dict[str, Any]], device: torch.device) -> list[dict[str, Any]]:

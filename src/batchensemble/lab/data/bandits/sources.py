@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..archive import check, download
 from ..location import data_root
-from .game import Problem, one_hot
+from .game import Array, Problem, one_hot
 from .problems import Classification, Financial, Jester, Linear, Mushroom, Wheel
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -79,19 +79,34 @@ def read_jester(path: Path) -> Jester:
 
 
 def read_adult(path: Path) -> Classification:
-    """Reads people and their occupation, one of 14, without rows that have unknowns; `adult.test` beside it is added.
+    """Reads people and their occupation, one of 14; `adult.test` beside it is added.
 
     There are 92 features. The benchmark counts 94, because the test file writes the two incomes with a full stop.
     """
-    rows = _table(path, None, 15, dtype="U64", delimiter=",", comments="|")
-    test = path.with_name("adult.test")
+    people, test = read_people(path), path.with_name("adult.test")
     if path.name == "adult.data" and test.is_file():
-        rows = np.concatenate([rows, _table(test, None, 15, dtype="U64", delimiter=",", comments="|")])
-    rows = np.char.strip(np.char.strip(rows), ".")
-    rows = rows[(rows != "?").all(1)]
-    numbers, words = [0, 2, 4, 10, 11, 12], [1, 3, 5, 7, 8, 9, 13, 14]
-    features = np.concatenate([rows[:, numbers].astype(np.float32), one_hot(rows[:, words])], 1)
-    return Classification(features, np.unique(rows[:, 6], return_inverse=True)[1], arms=14, name="adult")
+        people = np.concatenate([people, read_people(test)])
+    features, labels = encode_people(people, OCCUPATION)
+    return Classification(features, labels, arms=14, name="adult")
+
+
+OCCUPATION, INCOME = 6, 14  # columns of the census
+
+
+def read_people(path: Path) -> NDArray[np.str_]:
+    """Reads a file of the census, 15 columns of text, without rows that have unknowns."""
+    written = _table(path, None, 15, dtype="U64", delimiter=",", comments="|")
+    people: NDArray[np.str_] = np.char.strip(np.char.strip(written), ".")
+    known: NDArray[np.str_] = people[(people != "?").all(1)]
+    return known
+
+
+def encode_people(people: NDArray[np.str_], target: int) -> tuple[Array, NDArray[np.int64]]:
+    """Returns all columns but one as features, `(rows, features)`, words one-hot, and that one as labels `(rows,)`."""
+    numbers, words = [0, 2, 4, 10, 11, 12], [1, 3, 5, OCCUPATION, 7, 8, 9, 13, INCOME]
+    words.remove(target)
+    features = np.concatenate([people[:, numbers].astype(np.float32), one_hot(people[:, words])], 1)
+    return features, np.unique(people[:, target], return_inverse=True)[1]
 
 
 def read_covertype(path: Path) -> Classification:

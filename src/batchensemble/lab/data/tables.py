@@ -1,0 +1,92 @@
+"""Tables: rows of numbers and words with a class to predict, standardised and split into training and test."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .bandits.game import Array
+from .bandits.sources import INCOME, OCCUPATION, SOURCES, encode_people, read_people, read_statlog
+
+HELD_OUT = 0.2  # share of the rows that is for testing
+Labelled = tuple[Array, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows `(N, features)` as float32, labels `(N,)` as int64.
+
+    Attributes:
+        rows: The features, each with mean 0 and variance 1 over the training rows.
+        labels: One label in `[0, classes)` for every row.
+        classes: Number of classes.
+        name: Name of the table.
+    """
+
+    rows: Tensor
+    labels: Tensor
+    classes: int
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to(self, device: torch.device) -> "Table":
+        """Returns the same table on another device."""
+        return replace(self, rows=self.rows.to(device), labels=self.labels.to(device))
+
+
+def _people(target: int) -> Callable[[Path | None], Labelled]:
+    return lambda root: encode_people(read_people(SOURCES["adult"][0].find(root)), target)
+
+
+def _shuttle(root: Path | None) -> Labelled:
+    measured = read_statlog(SOURCES["statlog"][0].find(root))
+    return measured.features, measured.labels
+
+
+def _toy(_: Path | None) -> Labelled:
+    chance = np.random.default_rng(0)
+    features = chance.normal(size=(600, 8))
+    scores = np.tanh(features @ chance.normal(size=(8, 16))) @ chance.normal(size=(16, 3))
+    return features, (scores + chance.normal(size=scores.shape)).argmax(1)
+
+
+TABLES: dict[str, Callable[[Path | None], Labelled]] = {
+    "income": _people(INCOME),
+    "occupation": _people(OCCUPATION),
+    "shuttle": _shuttle,
+    "toy": _toy,
+}
+"""Features and labels by name: two questions about people in a census, states of a shuttle, and noisy nonsense."""
+
+
+def load_table(name: str, root: Path | None = None) -> tuple[Table, Table]:
+    """Loads training and test rows by name; which rows are for testing never changes.
+
+    Args:
+        name: `income`, `occupation`, `shuttle` or `toy`.
+        root: Folder of the data sets; see `data_root`.
+
+    Raises:
+        ValueError: There is no such table, or its file is damaged.
+
+    Examples:
+        >>> train, test = load_table("toy")
+        >>> train.rows.shape, len(test), train.classes
+        (torch.Size([480, 8]), 120, 3)
+    """
+    if name not in TABLES:
+        raise ValueError(f"data must be one of {', '.join(TABLES)}; got {name!r}")
+    features, labels = TABLES[name](root)
+    order = np.random.default_rng(0).permutation(len(features))
+    test, train = np.split(order, [round(HELD_OUT * len(order))])
+    spread = features[train].std(0)
+    standardised = (features - features[train].mean(0)) / np.where(spread == 0, 1, spread)
+    rows, answers = torch.from_numpy(standardised).float(), torch.from_numpy(labels)
+    classes = int(answers.max()) + 1
+    return Table(rows[train], answers[train], classes, name), Table(rows[test], answers[test], classes, name)
