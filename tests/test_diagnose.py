@@ -315,6 +315,8 @@ def test_bad_loaders_are_refused() -> None:
     for batch in (rows(), (rows(),), {"x": rows()}):
         with pytest.raises(TypeError, match="a batch must be"):
             be.diagnose(ensemble(), [batch])
+    with pytest.raises(TypeError, match=r"got Tensor; .* for a single one, pass \[\(inputs, labels\)\]"):
+        be.diagnose(ensemble(), data()[0])
 
 
 def test_labels_that_do_not_count_are_left_out() -> None:
