@@ -8,6 +8,9 @@ from torch import Tensor
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.changed import converted_layers, member_modules
 
+EQUAL = "Every member still equals the network that was converted."
+DIFFERENT = "Members differ from the network that was converted; init='ones' would start them equal to it."
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -49,8 +52,7 @@ class Summary:
             f"{self.parameters:,} parameters: {self.overhead:+.2%} over one network of {self.network:,}, "
             f"{self.naive_share:.1%} of {self.members} separate ones"
         )
-        preserved = "every member still is that network" if self.preserved else "members differ from that network"
-        lines.append(f"Function of the converted network: {preserved}.")
+        lines.append(EQUAL if self.preserved else DIFFERENT)
         return "\n".join(lines)
 
 
@@ -65,7 +67,7 @@ def summary(model: Ensemble) -> Summary:
           0  converted
           1  plain: norm='shared'
         153 parameters: +41.67% over one network of 108, 70.8% of 2 separate ones
-        Function of the converted network: members differ from that network.
+        Members differ from the network that was converted; init='ones' would start them equal to it.
     """
     check_ensemble(model)
     total = sum(parameter.numel() for parameter in model.parameters())
