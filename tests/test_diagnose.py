@@ -61,7 +61,8 @@ def test_different_members_are_not() -> None:
     found = be.diagnose(ensemble(), data())
     assert not found.collapsed
     assert "ensemble" in found.verdict or "differ" in found.verdict
-    text = str(found)
+    text = repr(found)  # which is what a notebook shows
+    assert str(found) == text
     assert text.startswith(found.verdict)
     assert "3 members on 80 rows" in text
 

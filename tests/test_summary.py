@@ -23,6 +23,7 @@ def test_parameters_are_counted(net: nn.Module, options) -> None:
 
 def test_the_printed_table_names_every_layer() -> None:
     text = str(be.summary(be.convert(convnet(), members=M, exclude="5")))
+    assert repr(be.summary(be.convert(convnet(), members=M, exclude="5"))) == text, "a notebook shows it without print"
     assert text.startswith("BatchEnsemble of 3 members\n  0  converted")
     assert "1  plain: norm='shared'" in text
     assert "5  plain: excluded" in text

@@ -12,7 +12,7 @@ EQUAL = "Every member still equals the network that was converted."
 DIFFERENT = "Members differ from the network that was converted; init='ones' would start them equal to it."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """The layers and parameters of an ensemble; prints as a table.
 
@@ -42,7 +42,7 @@ class Summary:
         """Parameters over those of as many separate networks."""
         return self.parameters / (self.network * self.members)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         layers = dict.fromkeys(self.converted, "converted")
         layers |= {name: f"plain: {reason}" for name, reason in self.left.items()}
         width = max(len(name or "(root)") for name in layers)
