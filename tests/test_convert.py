@@ -33,6 +33,16 @@ def test_the_mode_is_the_networks_module_by_module(training: bool) -> None:
     assert model.net[1].training is not training
 
 
+def test_only_networks_are_converted_and_loaded_into() -> None:
+    for take in (lambda net: be.convert(net, members=M), lambda net: be.load("model.safetensors", net)):
+        with pytest.raises(TypeError, match=r"expected a network, a torch.nn.Module, got str"):
+            take("resnet18")
+        with pytest.raises(TypeError, match="got the class Linear: make one of it first"):
+            take(nn.Linear)
+        with pytest.raises(TypeError, match="got OrderedDict"):
+            take(mlp().state_dict())
+
+
 @pytest.mark.parametrize("members", [0, -1, 2.0, True, "4", None])
 def test_members_must_be_a_positive_number(members) -> None:
     with pytest.raises(ValueError, match=f"members must be a positive integer, got {members!r}"):

@@ -61,7 +61,8 @@ def test_different_members_are_not() -> None:
     found = be.diagnose(ensemble(), data())
     assert not found.collapsed
     assert "ensemble" in found.verdict or "differ" in found.verdict
-    text = str(found)
+    text = repr(found)  # which is what a notebook shows
+    assert str(found) == text
     assert text.startswith(found.verdict)
     assert "3 members on 80 rows" in text
 
@@ -315,6 +316,8 @@ def test_bad_loaders_are_refused() -> None:
     for batch in (rows(), (rows(),), {"x": rows()}):
         with pytest.raises(TypeError, match="a batch must be"):
             be.diagnose(ensemble(), [batch])
+    with pytest.raises(TypeError, match=r"got Tensor; .* for a single one, pass \[\(inputs, labels\)\]"):
+        be.diagnose(ensemble(), data()[0])
 
 
 def test_labels_that_do_not_count_are_left_out() -> None:

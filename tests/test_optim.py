@@ -98,6 +98,32 @@ def test_the_mean_of_losses_is_not_the_loss_of_the_mean() -> None:
     assert not torch.allclose(loss, F.cross_entropy(outputs.mean(0), labels, label_smoothing=0.1))
 
 
+def test_one_answer_for_each_row_is_not_taken_for_members() -> None:
+    answers, labels = ensemble()(rows()), torch.arange(7) % 3
+    with pytest.raises(ValueError, match=r"as model.members\(x\) gives them; got outputs \(7, 3\) for targets \(7,\)"):
+        be.mean_loss(F.cross_entropy, answers, labels)
+    with pytest.raises(ValueError, match="one answer for each row"):
+        be.mean_loss(F.mse_loss, answers[:, :1], torch.zeros(7, 1))
+    with pytest.raises(ValueError, match="one answer for each row"):
+        be.mean_loss(F.cross_entropy, answers, answers.softmax(-1))
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs", "target"),
+    [
+        (F.mse_loss, (3, 3), (3,)),
+        (F.mse_loss, (3, 3, 1), (3, 1)),
+        (F.cross_entropy, (3, 3, 3), (3, 3)),
+        (F.mse_loss, (1, 1), (1,)),
+    ],
+)
+def test_as_many_rows_as_members_are_no_mistake(loss, outputs, target) -> None:
+    answers, wanted = torch.randn(outputs), torch.rand(target)
+    torch.testing.assert_close(
+        be.mean_loss(loss, answers, wanted), sum(loss(o, wanted.view_as(o)) for o in answers) / len(answers)
+    )
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_penalty_is_the_squared_norm_of_the_mean_weight(rank: int) -> None:
     model = ensemble(convnet(), rank=rank)

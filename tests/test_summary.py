@@ -23,10 +23,11 @@ def test_parameters_are_counted(net: nn.Module, options) -> None:
 
 def test_the_printed_table_names_every_layer() -> None:
     text = str(be.summary(be.convert(convnet(), members=M, exclude="5")))
+    assert repr(be.summary(be.convert(convnet(), members=M, exclude="5"))) == text, "a notebook shows it without print"
     assert text.startswith("BatchEnsemble of 3 members\n  0  converted")
     assert "1  plain: norm='shared'" in text
     assert "5  plain: excluded" in text
-    assert text.endswith("members differ from that network.")
+    assert text.endswith("init='ones' would start them equal to it.")
     assert "(root)" in str(be.summary(be.convert(nn.Linear(2, 2), members=2)))
 
 
@@ -35,7 +36,7 @@ def test_the_function_is_preserved_until_something_changes(rank: int) -> None:
     for name in ("0.r", "5.s", "0.bias", "1.running_mean"):
         model = be.convert(convnet(), members=M, init="ones", rank=rank, norm="member")
         assert be.summary(model).preserved
-        assert "every member still is that network" in str(be.summary(model))
+        assert "Every member still equals the network" in str(be.summary(model))
         tensor = dict([*model.net.named_parameters(), *model.net.named_buffers()])[name]
         with torch.no_grad():
             tensor[1].view(-1)[0] += 1

@@ -91,7 +91,7 @@ def _network_table(machine: Machine) -> str:
     rows = {case: row for case, row in over.items() if case.startswith(WHOLE)}
     columns = [machine.title, "ours", "one network", "ratio", "as many rows", "ratio"]
     cells = [[case, _ours(row), *_beside(single[case]), *_beside(row), _memory(row)] for case, row in rows.items()]
-    return _table([*columns, "memory"], sorted(cells, key=_by_size), machine, rows.values())
+    return _table([*columns, "memory"], sorted(cells, key=lambda line: _by_size(line[0])), machine, rows.values())
 
 
 def _layer_table(machine: Machine) -> str:
@@ -108,7 +108,7 @@ def _peer_table(machine: Machine) -> str:
     rows = [row for row in rows if row[0] in cases]
     cells = [
         [case, way, _ratio(machine.over(SINGLE, way)[case]), _ratio(row), _memory(row)]
-        for case, way, row in sorted(rows, key=lambda one: (one[0], one[2]["ratio"]))
+        for case, way, row in sorted(rows, key=lambda one: (_by_size(one[0]), one[2]["ratio"]))
     ]
     columns = [machine.title, "", "time over one network", "over as many rows", "memory"]
     return _table(columns, cells, machine, [row for *_, row in rows])
@@ -148,9 +148,9 @@ def _table(columns: list[str], cells: list[list[str]], machine: Machine, rows: A
     return "\n".join([*lines, "", f"All {how}. {machine.where}."])
 
 
-def _by_size(line: list[str]) -> tuple[str, int]:
+def _by_size(case: str) -> tuple[str, int]:
     """Inference before training, small before large."""
-    kind, _, size = line[0].partition(", ")
+    kind, _, size = case.partition(", ")
     return kind, int(size.split()[0])
 
 

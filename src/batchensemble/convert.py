@@ -68,6 +68,7 @@ def convert(
         >>> model(x).shape, model.members(x).shape, model(x, member=2).shape
         (torch.Size([5, 3]), torch.Size([4, 5, 3]), torch.Size([5, 3]))
     """
+    _check_network(net)
     check_combine(combine)
     if type(batch_dim) is not int or batch_dim < 0:
         raise ValueError(f"batch_dim is the number of an axis, counted from the first: 0, 1, ...; got {batch_dim!r}")
@@ -91,6 +92,13 @@ def convert(
         generator=generator,
     )
     return Ensemble(body, settings, conversion)
+
+
+def _check_network(net: Any) -> None:
+    if isinstance(net, type) and issubclass(net, nn.Module):
+        raise TypeError(f"expected a network, got the class {net.__name__}: make one of it first")
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"expected a network, a torch.nn.Module, got {type(net).__name__}")
 
 
 def _copied(net: nn.Module) -> nn.Module:
@@ -124,6 +132,7 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
         >>> len(load(path, nn.Linear(4, 3)))
         2
     """
+    _check_network(net)
     if any(tensor.is_meta for tensor in [*net.parameters(), *net.buffers()]):
         raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")
     tensors, header = files.read(path, "ensemble")

@@ -181,7 +181,10 @@ def _inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any], Ten
     if isinstance(batch, Mapping) and "labels" in batch:
         return (), {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
     if not isinstance(batch, tuple | list) or len(batch) != 2:
-        raise TypeError(f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}")
+        raise TypeError(
+            f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}; "
+            "the loader gives such batches: for a single one, pass [(inputs, labels)]"
+        )
     inputs, labels = batch
     if isinstance(inputs, Mapping):
         return (), dict(inputs), labels

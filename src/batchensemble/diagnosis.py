@@ -1,7 +1,7 @@
 """What `diagnose` finds, in numbers and in plain words: for classes, and for numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # Independent networks disagree on as many rows as they get wrong, within a factor of two. Members that disagree on a
 # tenth of that, and owe less than a fiftieth of their uncertainty to disagreement, are one network in practice.
@@ -19,7 +19,7 @@ COLLAPSED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """How far apart the members of an ensemble of classifiers are; prints in plain words.
 
@@ -44,7 +44,7 @@ class Diagnosis:
 
     members: int
     rows: int
-    similarity: Mapping[str, Mapping[str, float]] = field(repr=False)
+    similarity: Mapping[str, Mapping[str, float]]
     disagreement: float
     disagreement_over_error: float
     pairwise_kl: float
@@ -85,7 +85,7 @@ class Diagnosis:
             return f"{differ}, but averaging them gains nothing beyond the noise of these rows{end}"
         return f"An ensemble: {differ[0].lower()}{differ[1:]}, and averaging them gains {' and '.join(found)}{end}"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         mean = sum(self.member_accuracy) / self.members
         return "\n".join(
             [
@@ -103,7 +103,7 @@ class Diagnosis:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RegressionDiagnosis:
     """How far apart the members of an ensemble that predicts numbers are; prints in plain words.
 
@@ -121,7 +121,7 @@ class RegressionDiagnosis:
 
     members: int
     rows: int
-    similarity: Mapping[str, Mapping[str, float]] = field(repr=False)
+    similarity: Mapping[str, Mapping[str, float]]
     spread: float
     member_rmse: tuple[float, ...]
     rmse: float
@@ -160,7 +160,7 @@ class RegressionDiagnosis:
             return "The members differ, but the best of them alone has a smaller error than their mean."
         return "The members differ, but their mean is no better than the best of them, beyond the noise of these rows."
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         best = min(self.member_rmse)
         return "\n".join(
             [

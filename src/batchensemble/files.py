@@ -71,7 +71,7 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except SafetensorError as error:
-        raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
+        raise ValueError(f"{path} is damaged, or not a safetensors file: {error}") from error
     if _KEY not in metadata:
         raise ValueError(f"{path} is a safetensors file, but was not written by batchensemble")
     header = _header(path, metadata[_KEY])

@@ -100,7 +100,22 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
         >>> mean_loss(torch.nn.functional.mse_loss, torch.tensor([[0.0], [2.0]]), torch.tensor([1.0]))
         tensor(1.)
     """
+    if targets:
+        _check_member_axis(outputs, targets[0])
     return torch.stack([loss_fn(output, *targets, **options) for output in outputs]).mean()
+
+
+def _check_member_axis(outputs: Tensor, target: Any) -> None:
+    """Refuse `model(x)` in place of `model.members(x)`: a loss that broadcasts would take its rows for members."""
+    if not isinstance(target, Tensor):
+        return
+    numbers = outputs.shape == target.shape
+    logits = outputs.shape[:-1] == target.shape != outputs.shape[1:]
+    if numbers or logits:
+        raise ValueError(
+            "expected the answers of every member, (members, N, ...), as model.members(x) gives them; "
+            f"got outputs {tuple(outputs.shape)} for targets {tuple(target.shape)}: one answer for each row"
+        )
 
 
 def mean_weight_penalty(model: nn.Module) -> Tensor:

@@ -8,8 +8,11 @@ from torch import Tensor
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.changed import converted_layers, member_modules
 
+EQUAL = "Every member still equals the network that was converted."
+DIFFERENT = "Members differ from the network that was converted; init='ones' would start them equal to it."
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Summary:
     """The layers and parameters of an ensemble; prints as a table.
 
@@ -39,7 +42,7 @@ class Summary:
         """Parameters over those of as many separate networks."""
         return self.parameters / (self.network * self.members)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         layers = dict.fromkeys(self.converted, "converted")
         layers |= {name: f"plain: {reason}" for name, reason in self.left.items()}
         width = max(len(name or "(root)") for name in layers)
@@ -49,8 +52,7 @@ class Summary:
             f"{self.parameters:,} parameters: {self.overhead:+.2%} over one network of {self.network:,}, "
             f"{self.naive_share:.1%} of {self.members} separate ones"
         )
-        preserved = "every member still is that network" if self.preserved else "members differ from that network"
-        lines.append(f"Function of the converted network: {preserved}.")
+        lines.append(EQUAL if self.preserved else DIFFERENT)
         return "\n".join(lines)
 
 
@@ -65,7 +67,7 @@ def summary(model: Ensemble) -> Summary:
           0  converted
           1  plain: norm='shared'
         153 parameters: +41.67% over one network of 108, 70.8% of 2 separate ones
-        Function of the converted network: members differ from that network.
+        Members differ from the network that was converted; init='ones' would start them equal to it.
     """
     check_ensemble(model)
     total = sum(parameter.numel() for parameter in model.parameters())

@@ -5,3 +5,7 @@ from batchensemble.bandits.ledger import Decisions
 from batchensemble.bandits.sampler import ThompsonSampler
 
 __all__ = ["Decisions", "ThompsonSampler", "Training"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,3 +6,7 @@ from batchensemble.lifelong.stall import StalledTask
 from batchensemble.lifelong.training import Diverged, Epoch, Training
 
 __all__ = ["Diverged", "Epoch", "Learner", "StalledTask", "TaskData", "Training"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -77,3 +77,7 @@ __all__ = [
     "standard_error",
     "temperature_scaled_nll",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

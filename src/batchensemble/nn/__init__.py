@@ -38,3 +38,7 @@ __all__ = [
     "carry_route",
     "convert_",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -83,6 +83,8 @@ def test_seeds_of_rows_grids_and_users(counting):
     assert [case.run.seed for case in counting.cases("smoke", seeds=[7])] == [7, 7]
     with pytest.raises(ValueError, match="counting has the scales smoke; got 'paper'"):
         counting.cases("paper")
+    with pytest.raises(ValueError, match="has the scales smoke, small, paper; got 'short'"):
+        EXPERIMENTS["bandits"].cases("short")
 
 
 def test_evidence_has_places_for_what_is_missing_and_for_further_seeds(counting):

@@ -12,7 +12,7 @@ from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation import recipe as translation_recipe
 from batchensemble.lab.studies.translation import trainer as translation_trainer
-from batchensemble.lab.training.devices import locked_together
+from batchensemble.lab.training.devices import device_kind, locked_together
 
 
 def test_all_wait_until_the_first_has_the_lock(tmp_path):
@@ -48,3 +48,13 @@ def test_a_process_reads_no_checkpoint_before_the_first_has_the_lock(module, tmp
         data = SimpleNamespace(digest={})
         module.Trainer(fabric, Context(work=tmp_path), data).train(translation_recipe.Recipe(), 0)
     assert events == ["barrier", "fit"]
+
+
+def test_missing_gpus_are_named(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(ValueError, match="expected 1 CUDA device, found none"):
+        device_kind("cuda")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    with pytest.raises(ValueError, match="expected 4 CUDA devices, found 1"):
+        device_kind("cuda", 4)

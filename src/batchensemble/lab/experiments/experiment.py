@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from batchensemble.lab.records import Published, Record, Run, Scale
+from batchensemble.lab.records import SCALES, Published, Record, Run, Scale
 from batchensemble.lab.report.evidence import Evidence, Place
 from batchensemble.lab.report.views.view import View
 from batchensemble.lab.studies.study import Study
@@ -66,7 +66,9 @@ class Experiment:
     def cases(self, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Case, ...]:
         """Returns the runs at a scale, row by row; `seeds`, if given, replaces those of rows and grid."""
         if scale not in self.scales:
-            raise ValueError(f"{self.id} has the scales {', '.join(self.scales)}; got {scale!r}")
+            raise ValueError(
+                f"{self.id} has the scales {', '.join(one for one in SCALES if one in self.scales)}; got {scale!r}"
+            )
         grid = self.scales[scale]
         return tuple(
             Case(row.labels, Run(self.study.name, row.settings, scale, seed))

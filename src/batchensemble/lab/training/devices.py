@@ -82,7 +82,7 @@ def device_kind(device: str, devices: int = 1) -> str:
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     kind = ("cuda" if there else "cpu") if device == "auto" else device
     if kind == "cuda" and devices > there:
-        raise ValueError(f"{devices} CUDA devices were asked for, {there} are there")
+        raise ValueError(f"expected {devices} CUDA device{'s' * (devices > 1)}, found {there or 'none'}")
     if devices < 1:
         raise ValueError(f"devices must be at least 1; got {devices}")
     return kind

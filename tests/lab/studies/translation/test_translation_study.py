@@ -102,7 +102,7 @@ def test_the_command_line_says_what_is_wrong(record, place, options, text, messa
 def test_a_translator_that_is_not_there(place):
     done = CliRunner().invoke(app, ["translate", "nobody", "--work", str(place / "work")], input=b"the\n")
     assert done.exit_code == 1
-    assert "nobody is no translator" in done.stderr
+    assert "'nobody' is not a translator's folder" in done.stderr
 
 
 def test_dropout_asks_the_same_network(place):

@@ -20,7 +20,9 @@ def find_translator(model: str, work: Path) -> Path:
     for folder in (Path(model), Path(model) / "translator", work / "weights" / model / "translator"):
         if (folder / "config.json").is_file():
             return folder
-    raise FileNotFoundError(f"{model} is no translator, and there is none of that name in {work / 'weights'}")
+    raise FileNotFoundError(
+        f"{model!r} is not a translator's folder, and {work / 'weights'} has no translator of that name"
+    )
 
 
 def translated_lines(
