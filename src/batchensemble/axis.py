@@ -136,20 +136,30 @@ class Edge:
             tensor.ndim > self.axis and tensor.shape[self.axis] == rows for _, tensor in self._unshared(args, kwargs)
         )
 
-    def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any], fits: bool) -> None:
         """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
 
         A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
+        Only if it `fits` are shared tensors asked, too: a state or a mask may have been named there for its other axes.
         """
         rows, _ = self.rows(args, kwargs)
-        for carries, (name, tensor) in zip(carriers, self._unshared(args, kwargs), strict=True):
-            shape = tuple(tensor.shape)
-            if not carries and len(shape) == 3 and (shape[1] == rows or (shape[0] and shape[0] % rows == 0)):
+        unshared = zip(carriers, self._unshared(args, kwargs), strict=True)
+        whole = [each for carries, each in unshared if not carries]
+        for name, tensor in [*whole, *(self._tensors(args, kwargs, shared=True) if fits else ())]:
+            if self._seems_to_hold_elsewhere(tensor, rows):
                 raise ValueError(
-                    f"batch_size cuts axis {self.axis} only, and {name or 'an argument'} of shape {shape} seems to "
-                    f"hold the {rows} rows elsewhere, as a recurrent state or a mask per head does: call predict "
-                    "without batch_size on batches of your own. If it holds no rows, name it in shared_inputs."
+                    f"batch_size cuts axis {self.axis} only, and {name or 'an argument'} of shape "
+                    f"{tuple(tensor.shape)} seems to hold the {rows} rows elsewhere, as a recurrent state or a mask "
+                    "does: call predict without batch_size on batches of your own. If it holds no rows, name it in "
+                    "shared_inputs; if it is named there, choose another batch_size."
                 )
+
+    def _seems_to_hold_elsewhere(self, tensor: Tensor, rows: int) -> bool:
+        """Whether it looks like a recurrent state, a mask per head, or a padding mask beside time-first inputs."""
+        shape = tuple(tensor.shape)
+        if len(shape) == 2:
+            return self.axis == 1 and shape[0] == rows
+        return len(shape) == 3 and (shape[1] == rows or (shape[0] > 0 and shape[0] % rows == 0))
 
     def map_rows(
         self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
@@ -223,8 +233,11 @@ class Edge:
 
     def _unshared(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
         """Every tensor that may carry rows, with the name of its argument."""
+        return self._tensors(args, kwargs, shared=False)
+
+    def _tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any], shared: bool) -> Iterator[tuple[str, Tensor]]:
         for name, value in [*self.named(args), *kwargs.items()]:
-            if name not in self.shared:
+            if (name in self.shared) == shared:
                 yield from ((name, tensor) for tensor in tensors(value))
 
     def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:

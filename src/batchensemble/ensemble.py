@@ -183,7 +183,7 @@ class Ensemble(nn.Module):
         size = max(1, rows) if batch_size is None else check_count("batch_size", batch_size)
         carriers, starts = self.edge.carriers(args, kwargs), range(0, max(1, rows), size)
         if size < rows:
-            self.edge.check_parts(carriers, args, kwargs)
+            self.edge.check_parts(carriers, args, kwargs, fits=size * len(self) == rows)
         with evaluating(self), torch.no_grad():
             outputs = [self._piece(carriers, start, min(size, rows - start), args, kwargs) for start in starts]
         return Prediction(torch.cat(outputs, 1), self.settings.combine, self.class_axis(outputs[0].ndim - 1))
