@@ -204,7 +204,7 @@ class Edge:
         def explicit(tensor: Tensor) -> tuple[Tensor, int | None]:
             if trunk and members > 1 and tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
                 return tensor.expand(members, *tensor.shape), self.axis
-            axis = self._axis_of_rows(tensor, members * rows)
+            axis = self.axis_of_rows(tensor, members * rows)
             if axis is None:
                 return tensor, None
             return tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0), axis
@@ -217,11 +217,7 @@ class Edge:
 
         return map_tensors(apply, tree)
 
-    def has_rows(self, tensor: Tensor, rows: int) -> bool:
-        """Whether a tensor of the output carries rows at all."""
-        return self._axis_of_rows(tensor, rows) is not None
-
-    def _axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
+    def axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
         """The batch axis; else the first axis that has the rows (an LSTM's h_n has them on axis 1); else none."""
         if tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
             return self.axis
@@ -296,6 +292,48 @@ class Field:
         if isinstance(output, list | tuple):
             return type(output)([value if i == self.key else old for i, old in enumerate(output)])
         return _replaced(output, _items(output) | {self.key: value})
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """What all members answered, and where in it the answer that is combined, its rows and its classes are.
+
+    Args:
+        output: the network's output, its tensors with a first axis of members.
+        field: which of them is the answer.
+        axis: the axis of the rows in one member's answer.
+        class_dim: the axis of the classes in it.
+
+    Examples:
+        >>> time_first = Answers(torch.zeros(3, 5, 7, 2), Field(None), axis=1, class_dim=-1)  # 5 steps, 7 rows
+        >>> time_first.rows_first.shape, time_first.class_axis, time_first.put(torch.zeros(7, 5, 2)).shape
+        (torch.Size([3, 7, 5, 2]), 2, torch.Size([5, 7, 2]))
+    """
+
+    output: Any
+    field: Field
+    axis: int
+    class_dim: int
+
+    @property
+    def rows_first(self) -> Tensor:
+        """The answers `(members, N, ...)`."""
+        return self.field.get(self.output).movedim(self.axis + 1, 1)
+
+    @property
+    def class_axis(self) -> int:
+        """The class axis of one member's answer once its rows are in front."""
+        ndim = self.field.get(self.output).ndim - 1
+        if self.axis == 0 or not -ndim <= self.class_dim < ndim:
+            return self.class_dim
+        axis = self.class_dim % ndim
+        if axis == self.axis:
+            return 0
+        return axis + 1 if axis < self.axis else axis
+
+    def put(self, answer: Tensor) -> Any:
+        """The output with one answer, `(N, ...)`, in place of the members'; its rows back on their axis."""
+        return self.field.put(self.output, answer.movedim(0, self.axis) if self.axis else answer)
 
 
 def _items(output: Any) -> dict[Any, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
@@ -45,10 +44,9 @@ class Served(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The ensemble's answer (probabilities, mean, or your own), its uncertainties, every member's raw output."""
-        output = self.model.members(*inputs)
-        answers = Field.find(output, self.model.settings.output).get(output)
-        outputs = answers.movedim(self.model.settings.batch_dim + 1, 1)  # (members, N, ...)
-        prediction = Prediction(outputs, self.model.settings.combine, self.model.class_axis(outputs.ndim - 1))
+        answers = self.model.answers(*inputs)
+        outputs = answers.rows_first
+        prediction = Prediction(outputs, self.model.settings.combine, answers.class_axis)
         if self.names == COMBINED:
             return prediction.combined, outputs
         if self.names == REGRESSED:
