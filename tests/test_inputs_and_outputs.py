@@ -8,6 +8,7 @@ import pytest
 import torch
 from ensembles import IDS, M, N, ensemble, rows
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import batchensemble as be
 
@@ -137,6 +138,36 @@ def test_structured_inputs() -> None:
     be.verify(model, *inputs)
     close(model(*inputs, member=IDS), model.members(*inputs)[IDS, torch.arange(N)])
     close(model.predict(*inputs, batch_size=2).outputs, model.members(*inputs))
+
+
+class Packed(nn.Module):
+    """Time-first rows of different lengths, in torch's default layout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.gru, self.head = nn.Linear(4, 4), Padded(), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        return self.head(self.gru(self.trunk(x), lengths))
+
+
+class Padded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(4, 4)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        y, _ = self.gru(pack_padded_sequence(x, lengths, enforce_sorted=False))
+        return pad_packed_sequence(y, total_length=len(x))[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"fan_out": "gru"}, {"fan_out": "head"}], ids=str)
+def test_lengths_go_with_time_first_rows(options: dict[str, str]) -> None:
+    model = ensemble(Packed(), batch_dim=1, **options)
+    x, lengths = torch.randn(5, 2 * M, 4), torch.tensor([5, 2, 3, 4, 1, 5])
+    be.verify(model, x, lengths)
+    close(model.predict(x, lengths, batch_size=2).outputs, model.members(x, lengths).transpose(1, 2).detach())
+    be.verify(model, x[:, :1], lengths[:1])
 
 
 class Last(nn.Module):

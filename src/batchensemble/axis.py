@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from batchensemble.nn.rows import axis_for_rows, rows_in
+
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Carriers = tuple[bool, ...]  # for every tensor among the inputs, in order: whether it carries rows
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
@@ -132,9 +134,11 @@ class Edge:
         Asked once for a batch, since a part of it may happen to be as long as a shared tensor.
         """
         rows, _ = self.rows(args, kwargs)
-        return tuple(
-            tensor.ndim > self.axis and tensor.shape[self.axis] == rows for _, tensor in self._unshared(args, kwargs)
-        )
+        return tuple(rows_in(tensor, self.axis) == rows for _, tensor in self._unshared(args, kwargs))
+
+    def part(self, tensor: Tensor, start: int, size: int) -> Tensor:
+        """Some of a tensor's rows."""
+        return tensor.narrow(axis_for_rows(tensor, self.axis), start, size)
 
     def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any], fits: bool) -> None:
         """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
@@ -183,7 +187,7 @@ class Edge:
         def repeated(name: str, tensor: Tensor) -> Tensor:
             if late and name not in _LABELS:
                 return tensor
-            return torch.cat([tensor] * copies, self.axis)  # which keeps channels_last
+            return torch.cat([tensor] * copies, axis_for_rows(tensor, self.axis))  # which keeps channels_last
 
         args, kwargs = self.map_rows(repeated, carriers, args, kwargs)
         if kwargs.get(_COUNT) is not None:
@@ -202,8 +206,8 @@ class Edge:
         """
 
         def explicit(tensor: Tensor) -> tuple[Tensor, int | None]:
-            if trunk and members > 1 and tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
-                return tensor.expand(members, *tensor.shape), self.axis
+            if trunk and members > 1 and rows_in(tensor, self.axis) == rows:
+                return tensor.expand(members, *tensor.shape), axis_for_rows(tensor, self.axis)
             axis = self.axis_of_rows(tensor, members * rows)
             if axis is None:
                 return tensor, None

@@ -209,8 +209,8 @@ class Ensemble(nn.Module):
 
     def _part(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> tuple[Tensor, int]:
         """Members' answers `(members, n, ...)` for some of the rows, and their class axis."""
-        axis = self.settings.batch_dim
-        some, named = self.edge.map_rows(lambda _, tensor: tensor.narrow(axis, start, size), carriers, args, kwargs)
+        axis, part = self.settings.batch_dim, self.edge.part
+        some, named = self.edge.map_rows(lambda _, tensor: part(tensor, start, size), carriers, args, kwargs)
         answers = self._answers(carriers, some, named)
         if answers.axis != axis and size < self.edge.rows(args, kwargs)[0]:  # a part may have as many as classes
             raise ValueError(

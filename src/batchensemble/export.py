@@ -12,6 +12,7 @@ from batchensemble.disk import check_folder, written_whole
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
+from batchensemble.nn.rows import axis_for_rows, rows_in
 from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
@@ -124,13 +125,12 @@ def _serving(model: Ensemble) -> Iterator[Served]:
 
 def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:
     """Mark the rows as dynamic in every input that has them."""
-    axis = model.settings.batch_dim
-    rows, _ = model.edge.rows(inputs, {})
+    edge, shared = model.edge, model.settings.shared_inputs
+    rows, _ = edge.rows(inputs, {})
     if rows < 2:
         raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
     batch = torch.export.Dim("batch")
-    shared = model.settings.shared_inputs
     return tuple(
-        {axis: batch} if tensor.ndim > axis and tensor.shape[axis] == rows and name not in shared else {}
-        for name, tensor in model.edge.named(inputs)
+        {axis_for_rows(tensor, edge.axis): batch} if rows_in(tensor, edge.axis) == rows and name not in shared else {}
+        for name, tensor in edge.named(inputs)
     )
