@@ -99,6 +99,15 @@ def test_repeat_is_member_major_and_leaves_others_alone() -> None:
     assert named["also"]["n"] == 3
 
 
+def test_vectors_have_rows_on_their_only_axis() -> None:
+    lengths, others = torch.arange(N), torch.arange(5)
+    (_, ours, table, number), _ = repeated(edge(axis=1), torch.ones(5, N, 2), lengths, others, torch.tensor(N))
+    assert torch.equal(ours, lengths.repeat(M))
+    assert table is others
+    assert number.ndim == 0
+    assert torch.equal(edge(axis=1).part(lengths, 1, 2), torch.tensor([1, 2]))
+
+
 def test_shared_inputs_are_left_even_with_the_batchs_size() -> None:
     square = torch.ones(N, N)
     args, _ = repeated(edge(shared=("mask",)), torch.ones(N), square)

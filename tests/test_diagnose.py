@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from zoo import ZOO
 
 import batchensemble as be
+from batchensemble.axis import Answers, Field
 
 
 def data(batches: int = 2, n: int = 40) -> list[tuple[Tensor, Tensor]]:
@@ -214,12 +215,12 @@ def test_batches_of_every_shape() -> None:
 def test_inputs_go_where_the_model_is(monkeypatch: pytest.MonkeyPatch, form) -> None:
     seen = []
 
-    def predict(model: be.Ensemble, *args: Tensor, **kwargs: Tensor) -> be.Prediction:
+    def answers(model: be.Ensemble, *args: Tensor, **kwargs: Tensor) -> Answers:
         seen.extend(tensor.device.type for tensor in (*args, *kwargs.values()))
-        return be.Prediction(torch.randn(M, 40, 3))
+        return Answers(torch.randn(M, 40, 3), Field(None), axis=0, class_dim=-1)
 
     monkeypatch.setattr(be.Ensemble, "device", torch.device("meta"))  # in the place of an accelerator
-    monkeypatch.setattr(be.Ensemble, "predict", predict)
+    monkeypatch.setattr(be.Ensemble, "answers", answers)
     assert be.diagnose(ensemble(), [form(*batch) for batch in data()]).rows == 80
     assert seen == ["meta", "meta"]
 

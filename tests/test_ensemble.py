@@ -229,6 +229,26 @@ def test_what_no_part_can_be_cut_out_of_is_refused(name: str, batch_size: int) -
         model.predict(x, **{name: given}, batch_size=batch_size)
 
 
+@pytest.mark.parametrize("name", ["state", "mask"])
+def test_a_part_is_never_taken_for_the_rows_of_what_is_named_as_shared(name: str) -> None:
+    model, x = ensemble(Stateful(), combine="mean", shared_inputs=name), torch.randn(2 * M, 5, 4)
+    given = {"state": torch.randn(1, 2 * M, 4), "mask": torch.randn(4 * M, 5, 5)}[name]
+    with pytest.raises(ValueError, match=f"and {name} of shape .* choose another batch_size"):
+        model.predict(x, **{name: given}, batch_size=2)
+    table = torch.randn(5, 5)  # for all rows
+    parts = model.predict(x, mask=table, batch_size=2).outputs
+    close(parts, model.members(x, mask=table).detach())
+
+
+@pytest.mark.parametrize("shared", ["src_key_padding_mask", ()])
+def test_a_padding_mask_beside_time_first_inputs_is_not_cut(shared: Any) -> None:
+    model = ensemble(nn.TransformerEncoderLayer(4, 2, 8), combine="mean", batch_dim=1, shared_inputs=shared)
+    x, mask = torch.randn(5, 2 * M, 4), torch.arange(5) > torch.arange(1, 2 * M + 1)[:, None]
+    assert len(model.predict(x, src_key_padding_mask=mask)) == 2 * M
+    with pytest.raises(ValueError, match="and src_key_padding_mask of shape"):
+        model.predict(x, src_key_padding_mask=mask, batch_size=2)
+
+
 @pytest.mark.parametrize("batch_size", [0, -1, 2.5, True])
 def test_batch_size_must_be_positive(batch_size: Any) -> None:
     with pytest.raises(ValueError, match="batch_size must be a positive integer"):

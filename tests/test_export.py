@@ -83,6 +83,25 @@ def test_a_program_answers_batches_of_any_size(options) -> None:
             torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_masked_attention_answers_batches_of_any_size() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=True)
+
+        def forward(self, x, padding):
+            return self.attention(x, x, x, key_padding_mask=padding)[0][:, 0]
+
+    def inputs(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(rows, 5, 8), torch.arange(5).expand(rows, -1) > torch.arange(1, rows + 1).unsqueeze(1)
+
+    model = be.convert(Masked(), members=3)
+    program = be.export_program(model, *inputs(4))
+    for x, padding in (inputs(2), inputs(9)):
+        found = program.module()(x, padding)
+        torch.testing.assert_close(found[-1], model.predict(x, padding).outputs, rtol=1e-4, atol=1e-5)
+
+
 def test_a_layer_frozen_in_eval_stays_so() -> None:
     model = be.convert(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), members=2)
     model.net[1].eval()

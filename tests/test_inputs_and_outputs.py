@@ -8,6 +8,7 @@ import pytest
 import torch
 from ensembles import IDS, M, N, ensemble, rows
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import batchensemble as be
 
@@ -137,6 +138,66 @@ def test_structured_inputs() -> None:
     be.verify(model, *inputs)
     close(model(*inputs, member=IDS), model.members(*inputs)[IDS, torch.arange(N)])
     close(model.predict(*inputs, batch_size=2).outputs, model.members(*inputs))
+
+
+class Packed(nn.Module):
+    """Time-first rows of different lengths, in torch's default layout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.gru, self.head = nn.Linear(4, 4), Padded(), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        return self.head(self.gru(self.trunk(x), lengths))
+
+
+class Padded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(4, 4)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        y, _ = self.gru(pack_padded_sequence(x, lengths, enforce_sorted=False))
+        return pad_packed_sequence(y, total_length=len(x))[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"fan_out": "gru"}, {"fan_out": "head"}], ids=str)
+def test_lengths_go_with_time_first_rows(options: dict[str, str]) -> None:
+    model = ensemble(Packed(), batch_dim=1, **options)
+    x, lengths = torch.randn(5, 2 * M, 4), torch.tensor([5, 2, 3, 4, 1, 5])
+    be.verify(model, x, lengths)
+    close(model.predict(x, lengths, batch_size=2).outputs, model.members(x, lengths).transpose(1, 2).detach())
+    be.verify(model, x[:, :1], lengths[:1])
+
+
+class Last(nn.Module):
+    """Answers with its state `(layers, N, size)`, or with the last step `(N, classes)` of time-first rows."""
+
+    def __init__(self, batch_first: bool) -> None:
+        super().__init__()
+        self.gru, self.head = nn.GRU(4, 4, 2, batch_first=batch_first), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, state = self.gru(x)
+        return state if self.gru.batch_first else self.head(y[-1])
+
+
+@pytest.mark.parametrize(("batch_dim", "axis"), [(0, 1), (1, 0)])
+def test_an_answer_is_combined_along_the_axis_that_has_its_rows(batch_dim: int, axis: int) -> None:
+    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, exclude="head")
+    x = torch.randn(N, 5, 4).movedim(0, batch_dim)
+    members = torch.stack([model.extract(i)(x) for i in range(M)])
+    close(model.members(x), members)
+    close(model(x), members.softmax(-1).mean(0).log())
+    rows_first = members.movedim(axis + 1, 1).detach()
+    close(model.predict(x).outputs, rows_first)
+    with pytest.raises(ValueError, match=f"answer has its rows on axis {axis}"):  # the last part has as many as classes
+        model.predict(x, batch_size=3)
+    labels = members.mean(0).argmax(-1)
+    assert be.diagnose(model, [(x, labels)]).rows == labels.numel()
+    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, exclude="head", combine="mean")
+    assert be.diagnose(model, [(x, model(x).detach())]).rmse < 1e-6
+    close(be.export_program(model, x).module()(x)[-1], model.predict(x).outputs)
 
 
 @pytest.mark.parametrize("inputs", [(), (3.0,), (torch.tensor(1.0),)])

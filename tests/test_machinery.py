@@ -18,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
 
 import batchensemble as be
+from batchensemble.nn.mode import evaluating
 
 close = partial(torch.testing.assert_close, rtol=1e-3, atol=1e-4)
 
@@ -367,6 +368,18 @@ def test_predictions_of_several_threads_leave_dropout_off_and_the_mode_as_it_was
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert [module.training for module in (model, *model.net)] == [True, True, True, False]
+
+
+def test_calls_that_overlap_in_shared_modules_leave_these_in_evaluation_until_the_last_one_ends() -> None:
+    shared = nn.Dropout()
+    one, two = nn.Sequential(nn.Linear(4, 4), shared), nn.Sequential(shared)
+    first, second = evaluating(one), evaluating(two)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert [module.training for module in (one, two, shared)] == [True, False, False]
+    second.__exit__(None, None, None)
+    assert [module.training for module in (one, two, shared)] == [True, True, True]
 
 
 ASKED = {

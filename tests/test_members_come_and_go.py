@@ -66,6 +66,13 @@ def test_new_members_start_by_the_rule_and_at_the_mean() -> None:
     assert after["net.1.num_batches_tracked"].tolist() == [2, 1, 1, 2, 2]  # a counter has no mean: the longest
 
 
+def test_new_members_of_a_complex_network_start_at_the_mean() -> None:
+    model = ensemble(nn.Linear(4, 3, dtype=torch.complex64), combine="mean")
+    mean = model.net.bias.detach().mean(0)
+    close(model.extract_mean().bias, mean)
+    close(model.add_members(1).net.bias[M], mean)
+
+
 def test_what_is_not_there_is_an_error() -> None:
     model = ensemble()
     for call in (model.extract, lambda i: model.add_members(1, like=i), lambda i: model.keep_members([0, i])):

@@ -141,6 +141,11 @@ def test_the_penalty_of_composed_layers(net: nn.Module) -> None:
     torch.testing.assert_close(be.mean_weight_penalty(model), sum(w.square().sum() for w in weights))
 
 
+def test_the_penalty_of_complex_weights_is_real() -> None:
+    model = be.convert(nn.Linear(2, 2, dtype=torch.complex64), M, init="ones")
+    torch.testing.assert_close(be.mean_weight_penalty(model), model.net.weight.abs().square().sum())
+
+
 def test_nothing_to_penalise() -> None:
     with pytest.raises(ValueError, match="no converted layer"):
         be.mean_weight_penalty(mlp())

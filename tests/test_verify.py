@@ -238,6 +238,16 @@ def test_every_precision(dtype: torch.dtype) -> None:
     be.verify(ensemble(mlp()).to(dtype), rows().to(dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_answers_are_compared_as_closely_as_their_parts(dtype: torch.dtype) -> None:
+    net = nn.Sequential(nn.Linear(4, 6, dtype=dtype), nn.Linear(6, 3, dtype=dtype))
+    model, x = ensemble(net, combine="mean"), torch.complex(rows(), rows().flip(0)).to(dtype)
+    assert 0 < be.verify(model, x) < (1e-5 if dtype == torch.complex64 else 1e-12)
+    model.net.register_forward_hook(lambda _module, _inputs, y: y + 1j * (len(y) > N) * y.abs().max())
+    with pytest.raises(be.VerificationError):
+        be.verify(model, x)
+
+
 def test_infinite_answers_are_compared_too() -> None:
     class Masks(nn.Module):
         def __init__(self) -> None:

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from batchensemble.nn.rows import axis_for_rows, rows_in
+
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Carriers = tuple[bool, ...]  # for every tensor among the inputs, in order: whether it carries rows
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
@@ -132,24 +134,36 @@ class Edge:
         Asked once for a batch, since a part of it may happen to be as long as a shared tensor.
         """
         rows, _ = self.rows(args, kwargs)
-        return tuple(
-            tensor.ndim > self.axis and tensor.shape[self.axis] == rows for _, tensor in self._unshared(args, kwargs)
-        )
+        return tuple(rows_in(tensor, self.axis) == rows for _, tensor in self._unshared(args, kwargs))
 
-    def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def part(self, tensor: Tensor, start: int, size: int) -> Tensor:
+        """Some of a tensor's rows."""
+        return tensor.narrow(axis_for_rows(tensor, self.axis), start, size)
+
+    def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any], fits: bool) -> None:
         """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
 
         A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
+        Only if it `fits` are shared tensors asked, too: a state or a mask may have been named there for its other axes.
         """
         rows, _ = self.rows(args, kwargs)
-        for carries, (name, tensor) in zip(carriers, self._unshared(args, kwargs), strict=True):
-            shape = tuple(tensor.shape)
-            if not carries and len(shape) == 3 and (shape[1] == rows or (shape[0] and shape[0] % rows == 0)):
+        unshared = zip(carriers, self._unshared(args, kwargs), strict=True)
+        whole = [each for carries, each in unshared if not carries]
+        for name, tensor in [*whole, *(self._tensors(args, kwargs, shared=True) if fits else ())]:
+            if self._seems_to_hold_elsewhere(tensor, rows):
                 raise ValueError(
-                    f"batch_size cuts axis {self.axis} only, and {name or 'an argument'} of shape {shape} seems to "
-                    f"hold the {rows} rows elsewhere, as a recurrent state or a mask per head does: call predict "
-                    "without batch_size on batches of your own. If it holds no rows, name it in shared_inputs."
+                    f"batch_size cuts axis {self.axis} only, and {name or 'an argument'} of shape "
+                    f"{tuple(tensor.shape)} seems to hold the {rows} rows elsewhere, as a recurrent state or a mask "
+                    "does: call predict without batch_size on batches of your own. If it holds no rows, name it in "
+                    "shared_inputs; if it is named there, choose another batch_size."
                 )
+
+    def _seems_to_hold_elsewhere(self, tensor: Tensor, rows: int) -> bool:
+        """Whether it looks like a recurrent state, a mask per head, or a padding mask beside time-first inputs."""
+        shape = tuple(tensor.shape)
+        if len(shape) == 2:
+            return self.axis == 1 and shape[0] == rows
+        return len(shape) == 3 and (shape[1] == rows or (shape[0] > 0 and shape[0] % rows == 0))
 
     def map_rows(
         self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
@@ -173,7 +187,7 @@ class Edge:
         def repeated(name: str, tensor: Tensor) -> Tensor:
             if late and name not in _LABELS:
                 return tensor
-            return torch.cat([tensor] * copies, self.axis)  # which keeps channels_last
+            return torch.cat([tensor] * copies, axis_for_rows(tensor, self.axis))  # which keeps channels_last
 
         args, kwargs = self.map_rows(repeated, carriers, args, kwargs)
         if kwargs.get(_COUNT) is not None:
@@ -192,9 +206,9 @@ class Edge:
         """
 
         def explicit(tensor: Tensor) -> tuple[Tensor, int | None]:
-            if trunk and members > 1 and tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
-                return tensor.expand(members, *tensor.shape), self.axis
-            axis = self._axis_of_rows(tensor, members * rows)
+            if trunk and members > 1 and rows_in(tensor, self.axis) == rows:
+                return tensor.expand(members, *tensor.shape), axis_for_rows(tensor, self.axis)
+            axis = self.axis_of_rows(tensor, members * rows)
             if axis is None:
                 return tensor, None
             return tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0), axis
@@ -207,11 +221,7 @@ class Edge:
 
         return map_tensors(apply, tree)
 
-    def has_rows(self, tensor: Tensor, rows: int) -> bool:
-        """Whether a tensor of the output carries rows at all."""
-        return self._axis_of_rows(tensor, rows) is not None
-
-    def _axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
+    def axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
         """The batch axis; else the first axis that has the rows (an LSTM's h_n has them on axis 1); else none."""
         if tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
             return self.axis
@@ -223,8 +233,11 @@ class Edge:
 
     def _unshared(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
         """Every tensor that may carry rows, with the name of its argument."""
+        return self._tensors(args, kwargs, shared=False)
+
+    def _tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any], shared: bool) -> Iterator[tuple[str, Tensor]]:
         for name, value in [*self.named(args), *kwargs.items()]:
-            if name not in self.shared:
+            if (name in self.shared) == shared:
                 yield from ((name, tensor) for tensor in tensors(value))
 
     def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -283,6 +296,48 @@ class Field:
         if isinstance(output, list | tuple):
             return type(output)([value if i == self.key else old for i, old in enumerate(output)])
         return _replaced(output, _items(output) | {self.key: value})
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """What all members answered, and where in it the answer that is combined, its rows and its classes are.
+
+    Args:
+        output: the network's output, its tensors with a first axis of members.
+        field: which of them is the answer.
+        axis: the axis of the rows in one member's answer.
+        class_dim: the axis of the classes in it.
+
+    Examples:
+        >>> time_first = Answers(torch.zeros(3, 5, 7, 2), Field(None), axis=1, class_dim=-1)  # 5 steps, 7 rows
+        >>> time_first.rows_first.shape, time_first.class_axis, time_first.put(torch.zeros(7, 5, 2)).shape
+        (torch.Size([3, 7, 5, 2]), 2, torch.Size([5, 7, 2]))
+    """
+
+    output: Any
+    field: Field
+    axis: int
+    class_dim: int
+
+    @property
+    def rows_first(self) -> Tensor:
+        """The answers `(members, N, ...)`."""
+        return self.field.get(self.output).movedim(self.axis + 1, 1)
+
+    @property
+    def class_axis(self) -> int:
+        """The class axis of one member's answer once its rows are in front."""
+        ndim = self.field.get(self.output).ndim - 1
+        if self.axis == 0 or not -ndim <= self.class_dim < ndim:
+            return self.class_dim
+        axis = self.class_dim % ndim
+        if axis == self.axis:
+            return 0
+        return axis + 1 if axis < self.axis else axis
+
+    def put(self, answer: Tensor) -> Any:
+        """The output with one answer, `(N, ...)`, in place of the members'; its rows back on their axis."""
+        return self.field.put(self.output, answer.movedim(0, self.axis) if self.axis else answer)
 
 
 def _items(output: Any) -> dict[Any, Any]:

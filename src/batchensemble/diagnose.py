@@ -116,9 +116,12 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
         if isinstance(batch, Mapping) and "labels" in model.edge.names:
             kwargs["labels"] = labels.to(model.device)  # an encoder-decoder derives its decoder's inputs from them
         labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
-        probs = model.predict(*args, **kwargs).member_probs.double().cpu()
-        axis = model.class_axis(probs.ndim - 1) % (probs.ndim - 1) + 1
-        answers, aligned = probs.movedim(axis, -1), _rows_first(model, labels.cpu(), probs.ndim - 1)
+        prediction, rows = _predicted(model, args, kwargs)
+        probs = prediction.member_probs.double().cpu()
+        classes = prediction.class_dim % (probs.ndim - 1) + 1
+        # Of the answer's axes, labels lack the classes.
+        rows -= model.settings.class_dim % (probs.ndim - 1) < rows
+        answers, aligned = probs.movedim(classes, -1), _rows_first(labels.cpu(), rows)
         if aligned.shape != answers.shape[1:-1]:
             raise ValueError(
                 f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}"
@@ -139,10 +142,9 @@ def _numbers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     for batch in loader:
         args, kwargs, targets = _inputs_and_labels(batch)
         args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
-        outputs = model.predict(*args, **kwargs).outputs.double().cpu()
-        targets = targets.double().cpu()
-        rows = model.settings.batch_dim
-        aligned = targets.movedim(rows, 0) if targets.ndim > rows else targets
+        prediction, rows = _predicted(model, args, kwargs)
+        outputs, targets = prediction.outputs.double().cpu(), targets.double().cpu()
+        aligned = _rows_first(targets, rows)
         if aligned.shape != outputs.shape[1:]:  # broadcasting would compare every target with every answer
             shapes = f"targets {tuple(targets.shape)}, answers {tuple(outputs.shape[1:])}"
             raise ValueError(f"numbers are compared with targets of the same shape, got {shapes}")
@@ -153,11 +155,16 @@ def _numbers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     return torch.cat(found, 1), torch.cat(wanted)
 
 
-def _rows_first(model: Ensemble, labels: Tensor, ndim: int) -> Tensor:
-    """Move the labels' rows to the front, as in a prediction; of an output's `ndim` axes, labels lack the classes."""
-    rows = model.settings.batch_dim
-    rows -= model.settings.class_dim % ndim < rows
-    return labels.movedim(rows, 0) if labels.ndim > rows else labels
+def _predicted(model: Ensemble, args: Any, kwargs: Any) -> tuple[Prediction, int]:
+    """What `predict` returns, and the axis of the rows in one member's answer."""
+    with evaluating(model), torch.no_grad():
+        answers = model.answers(*args, **kwargs)
+    return Prediction(answers.rows_first, model.settings.combine, answers.class_axis), answers.axis
+
+
+def _rows_first(labels: Tensor, axis: int) -> Tensor:
+    """Move the rows to the front, as in a prediction."""
+    return labels.movedim(axis, 0) if labels.ndim > axis else labels
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.axis import Carriers, Edge, Field, with_member
+from batchensemble.axis import Answers, Carriers, Edge, Field, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
@@ -132,7 +132,7 @@ class Ensemble(nn.Module):
                 "combine=None: these members have nothing in common; name one, or one per row, with member="
             )
         if member is None and not self.training:
-            return self._combined(self.members(*args, **kwargs))
+            return self._combined(self.answers(*args, **kwargs))
         rows, device = self.edge.rows(args, kwargs)
         owner = self._dealt(rows, device) if member is None else checked_owner(member, rows, len(self), device)
         return self._travel(self._route(rows, owner), args, kwargs)
@@ -145,10 +145,18 @@ class Ensemble(nn.Module):
             >>> be.convert(nn.Linear(4, 3), members=2).members(torch.randn(5, 4)).shape
             torch.Size([2, 5, 3])
         """
-        return self._side_by_side(self.edge.carriers(args, kwargs), args, kwargs)
+        return self.answers(*args, **kwargs).output
 
-    def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Any:
-        """`members`, given which inputs carry rows."""
+    def answers(self, *args: Any, **kwargs: Any) -> Answers:
+        """What `members` returns, and where in it the answer and its rows are."""
+        return self._answers(self.edge.carriers(args, kwargs), args, kwargs)
+
+    def _answers(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Answers:
+        output, axis = self._side_by_side(carriers, args, kwargs)
+        return Answers(output, Field.find(output, self.settings.output), axis, self.settings.class_dim)
+
+    def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> tuple[Any, int]:
+        """`members`, given which inputs carry rows; and the axis of the rows in one member's answer."""
         if "member" in kwargs:
             raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
         rows, _ = self.edge.rows(args, kwargs)
@@ -160,9 +168,10 @@ class Ensemble(nn.Module):
         args, kwargs = self.edge.repeat(len(self), carriers, args, kwargs, late)
         route = self._route(sent if late else sent * len(self), None, copies=len(self) if late else 1)
         output = self._travel(route, args, kwargs)
-        if not self.edge.has_rows(Field.find(output, self.settings.output).get(output), sent * len(self)):
+        axis = self.edge.axis_of_rows(Field.find(output, self.settings.output).get(output), sent * len(self))
+        if axis is None:
             raise ValueError(f"the network's answer does not hold the {sent * len(self)} rows of {len(self)} members")
-        return self.edge.unfold(output, len(self), sent, keep=rows, trunk=late)
+        return self.edge.unfold(output, len(self), sent, keep=rows, trunk=late), axis
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -183,10 +192,10 @@ class Ensemble(nn.Module):
         size = max(1, rows) if batch_size is None else check_count("batch_size", batch_size)
         carriers, starts = self.edge.carriers(args, kwargs), range(0, max(1, rows), size)
         if size < rows:
-            self.edge.check_parts(carriers, args, kwargs)
+            self.edge.check_parts(carriers, args, kwargs, fits=size * len(self) == rows)
         with evaluating(self), torch.no_grad():
-            outputs = [self._piece(carriers, start, min(size, rows - start), args, kwargs) for start in starts]
-        return Prediction(torch.cat(outputs, 1), self.settings.combine, self.class_axis(outputs[0].ndim - 1))
+            parts = [self._part(carriers, start, min(size, rows - start), args, kwargs) for start in starts]
+        return Prediction(torch.cat([part for part, _ in parts], 1), self.settings.combine, parts[0][1])
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.
@@ -198,31 +207,22 @@ class Ensemble(nn.Module):
         whole = MethodType(FunctionType(method.__code__.replace(), method.__globals__), self)  # as in `_sign`
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
 
-    def _piece(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> Tensor:
-        """Members' answers `(members, n, ...)` for some of the rows."""
-        axis = self.settings.batch_dim
-        some, named = self.edge.map_rows(lambda _, tensor: tensor.narrow(axis, start, size), carriers, args, kwargs)
-        output = self._side_by_side(carriers, some, named)
-        answers = Field.find(output, self.settings.output).get(output).movedim(axis + 1, 1)
-        is_compiled = "_side_by_side" in self.__dict__
-        return answers.clone() if is_compiled else answers  # a CUDA graph overwrites its last answers
+    def _part(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> tuple[Tensor, int]:
+        """Members' answers `(members, n, ...)` for some of the rows, and their class axis."""
+        axis, part = self.settings.batch_dim, self.edge.part
+        some, named = self.edge.map_rows(lambda _, tensor: part(tensor, start, size), carriers, args, kwargs)
+        answers = self._answers(carriers, some, named)
+        if answers.axis != axis and size < self.edge.rows(args, kwargs)[0]:  # a part may have as many as classes
+            raise ValueError(
+                f"batch_size joins parts on axis {axis}, and the network's answer has its rows on axis {answers.axis}: "
+                "call predict without batch_size on batches of your own"
+            )
+        is_compiled = "_side_by_side" in self.__dict__  # a CUDA graph overwrites its last answers
+        return answers.rows_first.clone() if is_compiled else answers.rows_first, answers.class_axis
 
-    def _combined(self, output: Any) -> Any:
+    def _combined(self, answers: Answers) -> Any:
         """Combine the members' answers in one field; the other fields keep their member axis."""
-        field, axis = Field.find(output, self.settings.output), self.settings.batch_dim
-        outputs = field.get(output).movedim(axis + 1, 1)  # (members, N, ...)
-        answer = combine_outputs(outputs, self.settings.combine, self.class_axis(outputs.ndim - 1))
-        return field.put(output, answer.movedim(0, axis) if axis else answer)
-
-    def class_axis(self, ndim: int) -> int:
-        """The class axis once the rows have moved to the front of a member's output."""
-        axis, rows = self.settings.class_dim, self.settings.batch_dim
-        if rows == 0 or not -ndim <= axis < ndim:
-            return axis
-        axis %= ndim
-        if axis == rows:
-            return 0
-        return axis + 1 if axis < rows else axis
+        return answers.put(combine_outputs(answers.rows_first, self.settings.combine, answers.class_axis))
 
     def _dealt(self, rows: int, device: torch.device) -> Tensor | None:
         """Row n of N goes to member `n * members // N`; equal blocks need no ids."""

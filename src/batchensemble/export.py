@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.axis import Field
 from batchensemble.disk import check_folder, written_whole
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
+from batchensemble.nn.rows import axis_for_rows, rows_in
 from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
@@ -45,10 +45,9 @@ class Served(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The ensemble's answer (probabilities, mean, or your own), its uncertainties, every member's raw output."""
-        output = self.model.members(*inputs)
-        answers = Field.find(output, self.model.settings.output).get(output)
-        outputs = answers.movedim(self.model.settings.batch_dim + 1, 1)  # (members, N, ...)
-        prediction = Prediction(outputs, self.model.settings.combine, self.model.class_axis(outputs.ndim - 1))
+        answers = self.model.answers(*inputs)
+        outputs = answers.rows_first
+        prediction = Prediction(outputs, self.model.settings.combine, answers.class_axis)
         if self.names == COMBINED:
             return prediction.combined, outputs
         if self.names == REGRESSED:
@@ -126,13 +125,12 @@ def _serving(model: Ensemble) -> Iterator[Served]:
 
 def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:
     """Mark the rows as dynamic in every input that has them."""
-    axis = model.settings.batch_dim
-    rows, _ = model.edge.rows(inputs, {})
+    edge, shared = model.edge, model.settings.shared_inputs
+    rows, _ = edge.rows(inputs, {})
     if rows < 2:
         raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
     batch = torch.export.Dim("batch")
-    shared = model.settings.shared_inputs
     return tuple(
-        {axis: batch} if tensor.ndim > axis and tensor.shape[axis] == rows and name not in shared else {}
-        for name, tensor in model.edge.named(inputs)
+        {axis_for_rows(tensor, edge.axis): batch} if rows_in(tensor, edge.axis) == rows and name not in shared else {}
+        for name, tensor in edge.named(inputs)
     )

@@ -213,9 +213,9 @@ def _difference(found: Tensor, expected: Tensor) -> float:
         return float("inf")
     if not expected.numel():
         return 0.0
-    if not expected.is_floating_point():
+    if not (expected.is_floating_point() or expected.is_complex()):
         return float(not torch.equal(found, expected))
-    found, expected = found.double(), expected.double()
+    found, expected = (tensor.to(torch.promote_types(tensor.dtype, torch.float64)) for tensor in (found, expected))
     finite = expected.isfinite()
     if not torch.equal(found.isfinite(), finite) or not found[~finite].allclose(expected[~finite], equal_nan=True):
         return float("inf")
@@ -226,4 +226,4 @@ def _difference(found: Tensor, expected: Tensor) -> float:
 
 
 def _tolerance(expected: list[Tensor]) -> float:
-    return max((_TOLERANCE.get(t.dtype, 0.0) for t in expected), default=0.0)
+    return max((_TOLERANCE.get(t.dtype.to_real(), 0.0) for t in expected), default=0.0)

@@ -169,6 +169,13 @@ def test_the_batch_may_be_empty(case: Case) -> None:
     assert len(case.routed(layer, case.batch(0), torch.zeros(0, dtype=torch.long))) == 0
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_a_layer_may_have_no_inputs() -> None:
+    """As in torch's `AdaptiveLogSoftmaxWithLoss`, which divides the width of its tails again and again."""
+    layer = be.nn.Linear(0, 3, members=M)
+    torch.testing.assert_close(layer(torch.ones(2 * M, 0)), layer.bias.repeat_interleave(2, 0))
+
+
 @pytest.mark.parametrize("case", (OTHERS | NORMS_IN_EVAL).values(), ids=OTHERS | NORMS_IN_EVAL)
 def test_gradients_of_the_other_layers(case: Case) -> None:
     layer, (x, *_) = case.layer(members=2).eval(), case.batch(2)

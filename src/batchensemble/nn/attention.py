@@ -103,7 +103,8 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         extra = 0
         if self.bias_k is not None and self.bias_v is not None:
             k, v = (
-                torch.cat([t, b.to(t.dtype).expand(len(t), 1, -1)], 1) for t, b in ((k, self.bias_k), (v, self.bias_v))
+                torch.cat([t, b.to(t.dtype).expand(t.shape[0], 1, -1)], 1)
+                for t, b in ((k, self.bias_k), (v, self.bias_v))
             )
             extra += 1
         if self.add_zero_attn:
@@ -136,10 +137,11 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
 
     def _for_every_copy(self, name: str, mask: Tensor, size: int) -> Tensor:
         """Repeat a mask given for the batch for all of its copies: its rows may be on another axis than the batch's."""
-        if len(mask) == size:
+        found = mask.shape[0]  # not len, which would fix the batch size in an export
+        if found == size:
             return mask
-        if len(mask) * self.q_proj.members != size:
-            raise ValueError(f"{name} has {len(mask)} entries on its first axis, expected {size}")
+        if found * self.q_proj.members != size:
+            raise ValueError(f"{name} has {found} entries on its first axis, expected {size}")
         return torch.cat([mask] * self.q_proj.members)
 
     @torch.no_grad()

@@ -108,7 +108,7 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
         return "scale"
     inputs, outputs = op.r.shape[-1], op.s.shape[-1]
     rank = op.r.shape[1] if op.r.ndim == 3 else 1
-    positions = x.numel() // inputs // (rows.members if rows.owner is None else 1)
+    positions = x.numel() // max(1, inputs) // (rows.members if rows.owner is None else 1)
     many = positions * (inputs + outputs) * rank > FOLD_ABOVE * op.weight.numel()
     return "fold" if many and (rows.owner is not None or op.stackable) else "scale"
 

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from torch.utils._pytree import tree_leaves, tree_map
 
 from batchensemble.nn.route import Route, advance, current
+from batchensemble.nn.rows import axis_for_rows, rows_in
 
 
 class FanOut:
@@ -50,7 +51,9 @@ def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
     def repeat(leaf: Any) -> Any:
         if copies == 1 or _rows(leaf, axis) != rows:
             return leaf
-        return _repeat_packed(leaf, copies) if _is_packed(leaf) else torch.cat([leaf] * copies, axis)
+        if _is_packed(leaf):
+            return _repeat_packed(leaf, copies)
+        return torch.cat([leaf] * copies, axis_for_rows(leaf, axis))
 
     return tree_map(repeat, tree, is_leaf=_is_packed)
 
@@ -58,7 +61,7 @@ def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
 def _rows(leaf: Any, axis: int) -> int | None:
     if _is_packed(leaf):
         return int(leaf.batch_sizes[0])
-    return leaf.shape[axis] if isinstance(leaf, Tensor) and leaf.ndim > axis else None
+    return rows_in(leaf, axis) if isinstance(leaf, Tensor) else None
 
 
 def _is_packed(leaf: Any) -> bool:

@@ -204,7 +204,8 @@ def put(module: nn.Module, name: str, tensor: Tensor) -> None:
 
 
 def _mean(tensor: Tensor) -> Tensor:
-    return tensor.mean(0) if tensor.is_floating_point() else tensor.amax(0)  # the largest, for counters
+    is_counter = not (tensor.is_floating_point() or tensor.is_complex())
+    return tensor.amax(0) if is_counter else tensor.mean(0)
 
 
 OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from torch import nn
 
 _switching = threading.Lock()
-_borrowed: dict[nn.Module, tuple[int, dict[nn.Module, bool]]] = {}  # calls at work, and the modes to return to
+_borrowed: dict[nn.Module, tuple[int, bool]] = {}  # calls at work in a module, and the mode to return to
 
 
 @contextmanager
@@ -15,6 +15,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     """Switch to evaluation mode for a while; afterwards every module is back in the mode that it was in.
 
     The mode belongs to the module, not to a thread: of calls that overlap, the first switches and the last restores.
+    They may come from different networks that share some modules.
 
     Examples:
         >>> net = nn.Dropout()
@@ -24,17 +25,19 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         >>> net.training
         True
     """
+    modules = list(model.modules())
     with _switching:
-        calls, modes = _borrowed.get(model) or (0, {module: module.training for module in model.modules()})
-        _borrowed[model] = calls + 1, modes
+        for module in modules:
+            calls, mode = _borrowed.get(module, (0, module.training))
+            _borrowed[module] = calls + 1, mode
         model.eval()
     try:
         yield
     finally:
         with _switching:
-            calls, modes = _borrowed.pop(model)
-            if calls > 1:
-                _borrowed[model] = calls - 1, modes
-            else:
-                for module, mode in modes.items():
+            for module in modules:
+                calls, mode = _borrowed.pop(module)
+                if calls > 1:
+                    _borrowed[module] = calls - 1, mode
+                else:
                     module.training = mode

@@ -8,6 +8,22 @@ from torch import Tensor
 from batchensemble.nn.tracing import is_exporting
 
 
+def axis_for_rows(tensor: Tensor, axis: int) -> int:
+    """The axis that may hold a tensor's rows: `axis`, or the only one of a vector (lengths, labels)."""
+    return 0 if tensor.ndim == 1 else axis
+
+
+def rows_in(tensor: Tensor, axis: int) -> int | None:
+    """How many rows a tensor has on that axis; `None` if it has no such axis.
+
+    Examples:
+        >>> rows_in(torch.ones(5, 7, 3), axis=1), rows_in(torch.ones(7), axis=1), rows_in(torch.tensor(1.0), axis=1)
+        (7, 7, None)
+    """
+    at = axis_for_rows(tensor, axis)
+    return tensor.shape[at] if tensor.ndim > at else None
+
+
 @dataclass(frozen=True)
 class Rows:
     """The members behind the rows of one tensor.
