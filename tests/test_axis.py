@@ -1,55 +1,20 @@
 """The member axis at the edges: which tensors carry rows, and on which axis."""
 
 import inspect
-from collections import OrderedDict, defaultdict
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from batchensemble.axis import Edge, Field, map_tensors, tensors, with_member
+from batchensemble.axis import Edge, with_member
+from batchensemble.trees import tensors
 
 M, N = 3, 4
 
 
-class Point(NamedTuple):
-    x: Tensor
-    name: str
-
-
-@dataclass
-class Box:
-    inside: Any
-    note: str = ""
-
-
 def edge(axis: int = 0, shared: tuple[str, ...] = ()) -> Edge:
     return Edge.of(inspect.signature(lambda x, mask=None, **more: x), axis, shared)
-
-
-def test_every_tensor_of_a_tree() -> None:
-    one = torch.ones(1)
-    tree = {"a": [one, (one, "text")], "b": Point(one, "p"), "c": Box({"d": one}), "e": None, "f": OrderedDict(g=one)}
-    doubled = map_tensors(lambda t: t * 2, tree)
-    assert [t.item() for t in tensors(doubled)] == [2.0] * 5
-    assert [t.item() for t in tensors(tree)] == [1.0] * 5
-    assert type(doubled["b"]) is Point
-    assert type(doubled["c"]) is Box
-    assert type(doubled["f"]) is OrderedDict
-    assert doubled["a"][1][1] == "text"
-    assert doubled["e"] is None
-
-
-def test_dicts_of_every_kind_keep_theirs() -> None:
-    tree = defaultdict(list, {0: torch.ones(1), (1, 2): [torch.ones(1)]})
-    for other in (map_tensors(lambda t: t * 2, tree), Field.find(tree, None).put(tree, torch.tensor([2.0]))):
-        assert type(other) is defaultdict
-        assert list(other) == [0, (1, 2)]
-        assert other["new"] == []
-        assert other[0] == 2
-    assert tree[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -175,52 +140,5 @@ def test_of_two_axes_with_the_rows_the_first_is_taken() -> None:
     assert torch.equal(edge().unfold(x, M, N), x.unflatten(1, (M, N)).movedim(1, 0))
 
 
-@pytest.mark.parametrize(
-    ("output", "name", "key"),
-    [
-        (torch.ones(1), None, None),
-        ({"loss": torch.tensor(1.0), "logits": torch.ones(1)}, None, "logits"),
-        ({"loss": torch.tensor(1.0), "scores": torch.ones(1)}, None, "scores"),
-        ((None, torch.ones(1), torch.ones(2)), None, 1),
-        ([torch.ones(1), torch.ones(2)], "1", 1),
-        (Point(torch.ones(1), "p"), None, "x"),
-        (Box(torch.ones(1)), "inside", "inside"),
-        ({"logits": torch.ones(1), "other": torch.ones(1)}, "other", "other"),
-    ],
-)
-def test_the_field_that_is_combined(output: Any, name: str | None, key: Any) -> None:
-    field = Field.find(output, name)
-    assert field.key == key
-    assert isinstance(field.get(output), Tensor)
-    changed = field.put(output, torch.tensor(7.0))
-    assert type(changed) is type(output)
-    assert field.get(changed).item() == 7.0
-    assert field.get(output).ndim == 1  # the old one is as it was
-
-
-@dataclass
-class Labelled:
-    logits: Tensor
-    label: Tensor = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.label = self.logits.argmax(-1)
-
-
-def test_fields_that_a_constructor_makes_are_those_of_the_tree() -> None:
-    given = Labelled(torch.eye(2))
-    given.label = torch.tensor([5, 6])
-    assert map_tensors(lambda tensor: tensor + 1, given).label.tolist() == [6, 7]
-    assert Field("logits").put(given, torch.zeros(2, 2)).label.tolist() == [5, 6]
-
-
 def test_an_output_without_anything_in_it_stays() -> None:
     assert Edge(0, ("x",), (), 1).unfold(torch.ones(0, 3), members=2, rows=4).shape == (0, 3)
-
-
-@pytest.mark.parametrize("name", ["missing", "note"])
-def test_a_field_that_is_not_there_or_no_tensor(name: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"output='{name}' is no tensor of the network's output; it has inside: Tensor"
-    ):
-        Field.find(Box(torch.ones(1)), name)

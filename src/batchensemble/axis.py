@@ -4,10 +4,9 @@ Inside, `(members * N, ...)`, member-major, so that ordinary modules work unchan
 This file converts one into the other.
 """
 
-import copy
-import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,64 +14,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from batchensemble.nn.rows import axis_for_rows, rows_in
+from batchensemble.trees import map_tensors, tensors
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Carriers = tuple[bool, ...]  # for every tensor among the inputs, in order: whether it carries rows
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
 _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels
-
-
-def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Apply `function` to every tensor in nested tuples, lists, dicts and dataclasses; the rest stays as it is.
-
-    Examples:
-        >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
-        {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
-    """
-    if isinstance(tree, Tensor):
-        return function(tree)
-    if isinstance(tree, dict):
-        return _refilled(tree, {key: map_tensors(function, value) for key, value in tree.items()})
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[map_tensors(function, value) for value in tree])
-    if isinstance(tree, list | tuple):
-        return type(tree)([map_tensors(function, value) for value in tree])
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        return _replaced(tree, {f.name: map_tensors(function, getattr(tree, f.name)) for f in dataclasses.fields(tree)})
-    return tree
-
-
-def _refilled(tree: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
-    """A dict of the same kind with these items."""
-    if type(tree) is dict:
-        return items
-    if dataclasses.is_dataclass(tree):  # Transformers' outputs
-        return type(tree)(**items)
-    twin = copy.copy(tree)
-    twin.update(items)
-    return twin
-
-
-def _replaced(tree: Any, values: dict[Any, Any]) -> Any:
-    """A dataclass with these values in its fields, including those that its constructor does not take."""
-    fields = dataclasses.fields(tree)
-    twin = dataclasses.replace(tree, **{f.name: values[f.name] for f in fields if f.init})
-    for field in fields:
-        if not field.init:
-            object.__setattr__(twin, field.name, values[field.name])
-    return twin
-
-
-def tensors(tree: Any) -> list[Tensor]:
-    """The tensors of a tree, in order."""
-    found: list[Tensor] = []
-
-    def keep(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(keep, tree)
-    return found
 
 
 def with_member(signature: inspect.Signature) -> inspect.Signature:
@@ -91,7 +38,7 @@ def with_member(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Edge:
     """How a network's inputs and outputs carry rows.
 
@@ -254,105 +201,3 @@ class Edge:
                 raise TypeError("a packed sequence has no batch axis: give the network padded rows and pack inside it")
             if name not in self.shared:
                 yield value
-
-
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """Where the answer is in a structured output: a key, an attribute or a position; `None` is the output itself."""
-
-    key: str | int | None
-
-    @classmethod
-    def find(cls, output: Any, name: str | None) -> "Field":
-        """The field called `name`; by default `logits` if there is one, else the only or first tensor."""
-        if isinstance(output, Tensor):
-            return cls(None)
-        items = _items(output)
-        if name is not None:
-            matches = [key for key in items if str(key) == name]
-            if not matches or not isinstance(items[matches[0]], Tensor):
-                raise ValueError(f"output={name!r} is no tensor of the network's output; it has {_describe(items)}")
-            return cls(matches[0])
-        if isinstance(items.get("logits"), Tensor):
-            return cls("logits")
-        for key, value in items.items():
-            if isinstance(value, Tensor) and value.ndim:
-                return cls(key)
-        raise ValueError(f"the network's output holds no tensor to combine, only {_describe(items)}")
-
-    def get(self, output: Any) -> Tensor:
-        """The answer itself."""
-        value = output if self.key is None else _items(output)[self.key]
-        return value  # type: ignore[no-any-return]
-
-    def put(self, output: Any, value: Tensor) -> Any:
-        """The output with another answer in this place."""
-        if self.key is None:
-            return value
-        if isinstance(output, dict):
-            return _refilled(output, {key: value if key == self.key else old for key, old in output.items()})
-        if isinstance(output, tuple) and hasattr(output, "_fields"):
-            return type(output)(*[value if name == self.key else old for name, old in _items(output).items()])
-        if isinstance(output, list | tuple):
-            return type(output)([value if i == self.key else old for i, old in enumerate(output)])
-        return _replaced(output, _items(output) | {self.key: value})
-
-
-@dataclasses.dataclass(frozen=True)
-class Answers:
-    """What all members answered, and where in it the answer that is combined, its rows and its classes are.
-
-    Args:
-        output: the network's output, its tensors with a first axis of members.
-        field: which of them is the answer.
-        axis: the axis of the rows in one member's answer.
-        class_dim: the axis of the classes in it.
-
-    Examples:
-        >>> time_first = Answers(torch.zeros(3, 5, 7, 2), Field(None), axis=1, class_dim=-1)  # 5 steps, 7 rows
-        >>> time_first.rows_first.shape, time_first.class_axis, time_first.put(torch.zeros(7, 5, 2)).shape
-        (torch.Size([3, 7, 5, 2]), 2, torch.Size([5, 7, 2]))
-    """
-
-    output: Any
-    field: Field
-    axis: int
-    class_dim: int
-
-    @property
-    def rows_first(self) -> Tensor:
-        """The answers `(members, N, ...)`."""
-        return self.field.get(self.output).movedim(self.axis + 1, 1)
-
-    @property
-    def class_axis(self) -> int:
-        """The class axis of one member's answer once its rows are in front."""
-        ndim = self.field.get(self.output).ndim - 1
-        if self.axis == 0 or not -ndim <= self.class_dim < ndim:
-            return self.class_dim
-        axis = self.class_dim % ndim
-        if axis == self.axis:
-            return 0
-        return axis + 1 if axis < self.axis else axis
-
-    def put(self, answer: Tensor) -> Any:
-        """The output with one answer, `(N, ...)`, in place of the members'; its rows back on their axis."""
-        return self.field.put(self.output, answer.movedim(0, self.axis) if self.axis else answer)
-
-
-def _items(output: Any) -> dict[Any, Any]:
-    if isinstance(output, dict):
-        return dict(output)
-    if isinstance(output, tuple) and hasattr(output, "_fields"):
-        return dict(zip(output._fields, output, strict=True))
-    if isinstance(output, list | tuple):
-        return dict(enumerate(output))
-    if dataclasses.is_dataclass(output) and not isinstance(output, type):
-        return {f.name: getattr(output, f.name) for f in dataclasses.fields(output)}
-    raise TypeError(
-        f"a network must return tensors, alone or in tuples, dicts or dataclasses; got {type(output).__name__}"
-    )
-
-
-def _describe(items: Mapping[Any, Any]) -> str:
-    return ", ".join(f"{key}: {type(value).__name__}" for key, value in items.items()) or "nothing"

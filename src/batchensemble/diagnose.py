@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from batchensemble import metrics
-from batchensemble.axis import map_tensors
 from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.changed import member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
+from batchensemble.trees import map_tensors
 
 IGNORED = -100  # torch's label for positions that do not count
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.axis import Answers, Carriers, Edge, Field, with_member
+from batchensemble.answers import Answers, Field
+from batchensemble.axis import Carriers, Edge, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from batchensemble.axis import tensors
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
 from batchensemble.nn.member import MemberModule, put
 from batchensemble.nn.mode import evaluating
+from batchensemble.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
 

@@ -1,0 +1,85 @@
+"""Nested inputs and outputs: tensors in tuples, lists, dicts and dataclasses."""
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+
+def items(tree: Any) -> dict[Any, Any] | None:
+    """The parts of a structure by key, by name of field or by position; `None` if it is not one.
+
+    Examples:
+        >>> items({"logits": 1}), items([2, 3]), items("text")
+        ({'logits': 1}, {0: 2, 1: 3}, None)
+    """
+    if isinstance(tree, dict):
+        return dict(tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return dict(zip(tree._fields, tree, strict=True))
+    if isinstance(tree, list | tuple):
+        return dict(enumerate(tree))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
+    return None
+
+
+def rebuilt(tree: Any, parts: dict[Any, Any]) -> Any:
+    """A structure of the same kind with other parts, under the same keys as `items` has them.
+
+    Examples:
+        >>> rebuilt((1, 2), {0: 3, 1: 4})
+        (3, 4)
+    """
+    if isinstance(tree, dict):
+        return _refilled(tree, parts)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*parts.values())
+    if isinstance(tree, list | tuple):
+        return type(tree)(list(parts.values()))
+    return _replaced(tree, parts)
+
+
+def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
+    """Apply `function` to every tensor of a nested structure; the rest stays as it is.
+
+    Examples:
+        >>> import torch
+        >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
+        {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
+    """
+    if isinstance(tree, Tensor):
+        return function(tree)
+    parts = items(tree)
+    if parts is None:
+        return tree
+    return rebuilt(tree, {key: map_tensors(function, part) for key, part in parts.items()})
+
+
+def tensors(tree: Any) -> list[Tensor]:
+    """The tensors of a nested structure, in order."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    return [tensor for part in (items(tree) or {}).values() for tensor in tensors(part)]
+
+
+def _refilled(tree: dict[Any, Any], parts: dict[Any, Any]) -> dict[Any, Any]:
+    if type(tree) is dict:
+        return parts
+    if dataclasses.is_dataclass(tree):  # Transformers' outputs
+        return type(tree)(**parts)
+    twin = copy.copy(tree)
+    twin.update(parts)
+    return twin
+
+
+def _replaced(tree: Any, parts: dict[Any, Any]) -> Any:
+    """A dataclass with these values in its fields, including those that its constructor does not take."""
+    fields = dataclasses.fields(tree)
+    twin = dataclasses.replace(tree, **{field.name: parts[field.name] for field in fields if field.init})
+    for field in fields:
+        if not field.init:
+            object.__setattr__(twin, field.name, parts[field.name])
+    return twin
