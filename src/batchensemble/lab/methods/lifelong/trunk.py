@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from batchensemble.lab.models import lenet, reduced_resnet18
-from batchensemble.lab.models.resnet import ResNet, bottleneck_block, make_stages, named
+from batchensemble.lab.models import ResNet, lenet, reduced_resnet18, resnet50
 
 
 class Trunk(nn.Module):
@@ -58,7 +57,7 @@ def resnet18_trunk(generator: torch.Generator, filters: int = 20) -> Trunk:
 
 
 def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trunk:
-    """ResNet-50 with any number of filters; the published one has 64.
+    """ResNet-50: stem, four stages, pool.
 
     Examples:
         >>> with torch.device("meta"):
@@ -66,18 +65,8 @@ def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trun
         >>> sum(p.numel() for p in trunk.parameters())
         23508032
     """
-    stem = named(
-        {
-            "conv": nn.Conv2d(3, filters, 7, stride=2, padding=3, bias=False),
-            "norm": nn.BatchNorm2d(filters),
-            "relu": nn.ReLU(),
-            "pool": nn.MaxPool2d(3, stride=2, padding=1),
-        }
-    )
-    widths = [filters * 2**i for i in range(4)]
-    stages = make_stages(bottleneck_block, filters, widths, [3, 4, 6, 3])
-    net = ResNet(stem, stages, 4 * widths[-1], None, generator=generator)
-    return _resnet_trunk(net, (filters, *(4 * width for width in widths)))
+    net = resnet50(None, filters=filters, generator=generator)
+    return _resnet_trunk(net, (filters, *(4 * filters * 2**i for i in range(4))))
 
 
 def _resnet_trunk(net: ResNet, widths: tuple[int, ...]) -> Trunk:
