@@ -49,9 +49,9 @@ class RCL:
 class Trial(nn.Module):
     """A network with new units and a head."""
 
-    def __init__(self, net: Growing, head: nn.Linear, known: bool) -> None:
+    def __init__(self, net: Growing, head: nn.Linear) -> None:
         super().__init__()
-        self.net, self.head, self.known = net, head, known
+        self.net, self.head = net, head
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns the logits of the newest task."""
@@ -92,7 +92,7 @@ class Reinforced(nn.Module):
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
         """Trains a network's new units (all units for the first task) and head."""
         head = new_head(net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
-        trial = Trial(net, head.to(next(net.parameters()).device), known).train()
+        trial = Trial(net, head.to(next(net.parameters()).device)).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
         lesson.train(
             trial,
