@@ -33,14 +33,14 @@ class Trunk(nn.Module):
         return x
 
 
-def lenet_trunk(generator: torch.Generator, channels: int = 3) -> Trunk:
+def lenet_trunk(generator: torch.Generator) -> Trunk:
     """LeNet up to its 84 features: two convolutions, two dense layers.
 
     Examples:
         >>> lenet_trunk(torch.Generator())(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 84])
     """
-    layers = list(lenet(2, channels=channels, generator=generator))
+    layers = list(lenet(2, generator=generator))
     places = ((0, 3), (3, 6), (6, 9), (9, 11))  # a flatten goes with the layer that needs it
     return Trunk([nn.Sequential(*layers[a:b]) for a, b in places], (6, 16, 120, 84))
 
