@@ -133,14 +133,8 @@ def over_trials(trials: Tensor) -> Summary:
     return Summary(trials.mean().item(), metrics.standard_error(trials).item(), len(trials))
 
 
-def paired_table(against: str, *, name: str = "paired", title: str = "") -> View:
-    """A table of every method's difference from one of them on the same trials, with p-values.
-
-    Args:
-        against: the method that the others are compared with.
-        name: name of its files.
-        title: what it shows.
-    """
+def paired_table(against: str) -> View:
+    """A table of every method's difference from `against` on the same trials, with p-values."""
 
     def view(evidence: Evidence) -> Table:
         regrets = Regrets.of(evidence)
@@ -154,8 +148,8 @@ def paired_table(against: str, *, name: str = "paired", title: str = "") -> View
         how = (
             f"Regret minus that of {against} on the same trials, ± its standard error; p by flipping signs, two-sided."
         )
-        heading = title or f"Differences from {against}"
-        return Table(name, heading, f"{how} {circumstances(evidence)}", ("method",), columns, lines)
+        caption = f"{how} {circumstances(evidence)}"
+        return Table("paired", f"Differences from {against}", caption, ("method",), columns, lines)
 
     return view
 
@@ -237,13 +231,11 @@ def _generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)  # so that reports are reproducible
 
 
-def rewards_table(problem: str, *, name: str = "rewards", title: str = "", source: str = "") -> View:
+def rewards_table(problem: str, *, source: str = "") -> View:
     """A table of total rewards on one problem, with the deviation of single games, beside a published example.
 
     Args:
         problem: its label.
-        name: name of its files.
-        title: what it shows.
         source: where the published numbers are from.
     """
     shown = quantity("total_reward")
@@ -257,7 +249,7 @@ def rewards_table(problem: str, *, name: str = "rewards", title: str = "", sourc
         lines.append(Line(("best choices",), (best,)))
         caption = f"± is the standard deviation of one game. {source} {circumstances(part)}"
         columns = (Column(shown, source="example"),)
-        return Table(name, title or f"Total reward, {problem}", caption, ("method",), columns, tuple(lines))
+        return Table("rewards", f"Total reward, {problem}", caption, ("method",), columns, tuple(lines))
 
     return view
 
