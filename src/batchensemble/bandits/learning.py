@@ -1,8 +1,7 @@
 """How a sampler learns from what it has observed: in the same way whenever the seed is the same."""
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from batchensemble import files
 from batchensemble.bandits.ledger import Ledger
 from batchensemble.ensemble import Ensemble
 from batchensemble.optim import mean_loss, parameter_groups
+from batchensemble.seeds import seeded
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Predicted and observed rewards, `(N,)` each, to one number."""
@@ -77,7 +77,7 @@ class Trainer:
     def _steps(self, ledger: Ledger, seed: int) -> None:
         chance = torch.Generator().manual_seed(seed)
         self.model.train()
-        with _seeded(seed, self.model.device):
+        with seeded(seed, self.model.device):  # dropout
             for _ in range(self.training.steps):
                 self._step(ledger, chance)
 
@@ -113,17 +113,6 @@ class Trainer:
             number, _, part = name.partition(".")
             memory.setdefault(int(number), {})[part] = value.clone()
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the network's own randomness (dropout); the user's random numbers go on as if nothing had happened."""
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng([device] if on_gpu else []):
-        torch.default_generator.manual_seed(seed)
-        if on_gpu:
-            torch.cuda.default_generators[device.index].manual_seed(seed)
-        yield
 
 
 def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:

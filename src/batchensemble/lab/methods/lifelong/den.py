@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .growing import Growing, Masks, Widths, hold, spread
-from .lesson import Lesson, new_head
+from .lesson import Lesson
 from .method import Network
 
 ZERO = 1e-3  # smaller weights count as absent
@@ -182,14 +182,14 @@ class Expandable(nn.Module):
     def _grow(self, lesson: Lesson, counts: list[int]) -> None:
         head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
         self.net.grow_(counts)
-        wider = new_head(self.net.widths[-1], lesson.classes, lesson.seed_in(self.seed)).to(head.weight.device)
+        wider = lesson.new_head(self.net.widths[-1], self.seed).to(head.weight.device)
         with torch.no_grad():
             wider.weight[:, : head.weight.shape[1]] = head.weight
             wider.bias.copy_(head.bias)
         self.heads[-1] = wider
 
     def _new_head(self, lesson: Lesson) -> None:
-        head = new_head(self.net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
+        head = lesson.new_head(self.net.widths[-1], self.seed)
         self.heads.append(head.to(next(self.net.parameters()).device))
 
     def _train(

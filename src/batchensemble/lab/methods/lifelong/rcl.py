@@ -11,7 +11,7 @@ from batchensemble.lifelong.data import Part
 
 from .controller import Controller
 from .growing import Growing, Widths, hold
-from .lesson import Lesson, new_head
+from .lesson import Lesson
 from .method import Network
 
 HELD_OUT = 0.2  # share of a task's rows on which rewards are measured
@@ -91,7 +91,7 @@ class Reinforced(nn.Module):
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
         """Trains a network's new units (all units for the first task) and head."""
-        head = new_head(net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
+        head = lesson.new_head(net.widths[-1], self.seed)
         trial = Trial(net, head.to(next(net.parameters()).device)).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
         lesson.train(
