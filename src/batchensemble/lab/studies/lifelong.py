@@ -4,7 +4,7 @@ import gc
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -42,16 +42,6 @@ NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
 """Plain networks by name; zero filters stands for the network's usual number."""
 AT_ONCE = 500  # test images per forward pass
 MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # numbers of tasks at which costs are recorded
-
-
-def method(name: str, **fields: Any) -> Method:
-    """Returns a method by name, with some of its settings changed.
-
-    Examples:
-        >>> method("ewc", strength=10.0)
-        EWC(strength=10.0, rows=500, labels='sampled')
-    """
-    return method_from({"name": name, **fields})
 
 
 @dataclass(frozen=True)
@@ -98,8 +88,7 @@ class Settings:
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings as plain JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "method": settings_of(self.method)}
+        return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
