@@ -2,7 +2,7 @@
 
 import torch
 
-from batchensemble.lab.report.bandits import REGRET, VALUE, Regrets, over_trials, rewards_table
+from batchensemble.lab.report.views.regret import REGRET, VALUE, Regrets, over_trials, rewards_table
 from batchensemble.metrics import paired_test
 from drawn.records import drawn_table, evidence_of, where
 

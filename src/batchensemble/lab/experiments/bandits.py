@@ -7,15 +7,15 @@ from typing import Any
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods import bandits
 from batchensemble.lab.records import Published, Scale
-from batchensemble.lab.report.bandits import (
+from batchensemble.lab.report.quantity import Quantity
+from batchensemble.lab.report.views import (
     best_mean_value,
     lower_mean_value,
+    over_steps,
     paired_table,
     regret_table,
     rewards_table,
 )
-from batchensemble.lab.report.quantity import Quantity
-from batchensemble.lab.report.views import over_steps
 from batchensemble.lab.studies.bandits import BANDITS as STUDY
 from batchensemble.lab.studies.bandits import Settings
 

@@ -6,9 +6,8 @@ from batchensemble.lab.experiments.experiment import Experiment
 from batchensemble.lab.experiments.lifelong_methods import BATCH, DEN, PNN, RCL, VANILLA, grids
 from batchensemble.lab.methods import lifelong as methods
 from batchensemble.lab.records import Published, Scale
-from batchensemble.lab.report.lifelong import relative_to
 from batchensemble.lab.report.quantity import Quantity
-from batchensemble.lab.report.views import bars, comparison, lower
+from batchensemble.lab.report.views import bars, comparison, lower, relative_to
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings
 
 LENET = Settings(network="lenet", classes=10, tasks=10, epochs=20, lr=0.02)
