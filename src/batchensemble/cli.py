@@ -128,13 +128,13 @@ def run(
 
     For example: batchensemble run bandits --scale small --data DATA
     """
-    asked = _experiments(ids, scale)
-    experiments = asked if until_perplexity is None else _until(asked, until_perplexity)
-    chosen = _seeds(seeds)
-    context = Context(_existing(data), _folder(work, "--work"), device, devices, shared=shared)
+    experiments, chosen = _experiments(ids, scale), _seeds(seeds)
+    context = Context(_existing(data), _folder(work, "--work"), device, devices, wait=wait, shared=shared)
     store = Store(_folder(results, "--results"))
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
-        _perform(_todo(experiments, scale, chosen, only or []), store, context, wait)
+        if until_perplexity is not None:
+            experiments = [until(experiment, until_perplexity) for experiment in experiments]
+        _perform(_todo(experiments, scale, chosen, only or []), store, context)
         for experiment in experiments:
             _print(experiment, scale, store, chosen)
 
@@ -187,7 +187,7 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         store = Store(work / "results")
         for case in DIGITS.cases("smoke"):
             store.path(case.run).unlink(missing_ok=True)  # a demo should show the work
-        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
+        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device))
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
         console.print(f"\n{DEMO}\nThe same with pictures: {page}", highlight=False, markup=False)
@@ -255,11 +255,6 @@ def bench(
             raise ValueError("; ".join(broken))
 
 
-def _until(experiments: Sequence[Experiment], perplexity: float) -> list[Experiment]:
-    with _plain_errors():
-        return [until(experiment, perplexity) for experiment in experiments]
-
-
 def _todo(
     experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int] | None, only: Sequence[str]
 ) -> dict[Run, Study]:
@@ -275,14 +270,14 @@ def _todo(
     return todo
 
 
-def _perform(todo: Mapping[Run, Study], store: Store, context: Context, wait: bool) -> None:
+def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
     """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
     with _progress(context) as progress:
         progress.start("runs", len(todo))
         for number, (run, study) in enumerate(todo.items(), start=1):
             if not (console.is_terminal or store.has(run)):
                 console.print(f"run {number} of {len(todo)}: {run.name}", highlight=False, soft_wrap=True)
-            perform(study, run, store, replace(context, progress=progress), wait=wait)
+            perform(study, run, store, replace(context, progress=progress))
             progress.advance()
         progress.end()
 
