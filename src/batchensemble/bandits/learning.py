@@ -104,16 +104,17 @@ class Trainer:
 
     def restore(self, path: Path, state: dict[str, Tensor]) -> None:
         """Restore everything from the tensors of a file; a file of another network is refused."""
-        weights = _under("model.", state)
+        weights = under("model.", state)
         expected = {name: tensor.shape for name, tensor in files.distinct_state(self.model.net).items()}
         files.check_fit(path, weights, expected)
         self.model.net.load_state_dict(weights, strict=False)  # tied tensors are stored once
         memory: dict[int, dict[str, Any]] = {}
-        for name, value in _under("optimizer.", state).items():
+        for name, value in under("optimizer.", state).items():
             number, _, part = name.partition(".")
             memory.setdefault(int(number), {})[part] = value.clone()
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
 
 
-def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, named without it."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
