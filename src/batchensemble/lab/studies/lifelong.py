@@ -1,7 +1,6 @@
 """Learns a stream of tasks with one method, and measures accuracy, forgetting and cost."""
 
 import gc
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, Literal, Self
 import torch
 
 from batchensemble import metrics
-from batchensemble.disk import locked, written_whole
+from batchensemble.disk import locked
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Lesson,
@@ -30,7 +29,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.task_stream import Stream, open_stream
 from batchensemble.lab.training.devices import Precision, start_fabric
-from batchensemble.lab.training.log import read_lines
+from batchensemble.lab.training.log import read_lines, write_lines
 from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 
@@ -164,8 +163,7 @@ class Course:
         lines = read_lines(path)
         if number >= len(lines):
             lines.append(line)
-            with written_whole(path) as beside:
-                beside.write_text("".join(json.dumps(known) + "\n" for known in lines))
+            write_lines(path, lines)
         self.diary.append(lines[number])
 
     def _asked(self, number: int) -> range:
