@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .growing import Growing, Masks, Widths, hold, spread
+from .growing import Growing, Masks, Stamped, Widths, hold, spread
 from .lesson import Lesson
 from .method import Network
 
@@ -46,14 +46,12 @@ class DEN:
         return Expandable(self, Growing(network(generator), generator), seed)
 
 
-class Expandable(nn.Module):
-    """A growing network, with a head and a time stamp (a width for every layer) per task."""
+class Expandable(Stamped):
+    """A network that expands where a task needs it."""
 
     def __init__(self, method: DEN, net: Growing, seed: int) -> None:
-        super().__init__()
-        self.method, self.net, self.seed = method, net, seed
-        self.heads = nn.ModuleList()
-        self.stamps: list[Widths] = []
+        super().__init__(net, seed)
+        self.method = method
 
     def learn(self, lesson: Lesson) -> None:
         """Trains everything on the first task; takes a later one through all phases."""
@@ -209,18 +207,6 @@ class Expandable(nn.Module):
             return answers
 
         lesson.train(self, answer, trained, phase=phase, penalty=penalty, after_step=after)
-
-    # ---- answering -----------------------------------------------------------------------------------------------
-
-    @torch.no_grad()
-    def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits from the units that the task knew."""
-        answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
-        return answers
-
-    def parameters_kept(self) -> int:
-        """Counts the network, heads and time stamps."""
-        return sum(p.numel() for p in self.parameters()) + sum(map(len, self.stamps))
 
     def numbers_remembered(self) -> int:
         """Returns zero."""
