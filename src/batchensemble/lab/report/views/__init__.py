@@ -11,13 +11,8 @@ from batchensemble.lab.report.views.growth import over_label
 from batchensemble.lab.report.views.heatmaps import heatmaps
 from batchensemble.lab.report.views.maps import prediction_maps
 from batchensemble.lab.report.views.recipes import recipes
-from batchensemble.lab.report.views.regret import (
-    best_mean_value,
-    lower_mean_value,
-    paired_table,
-    regret_table,
-    rewards_table,
-)
+from batchensemble.lab.report.views.regret_claims import best_mean_value, lower_mean_value
+from batchensemble.lab.report.views.regret_tables import paired_table, regret_table, rewards_table
 from batchensemble.lab.report.views.relative import relative_to
 from batchensemble.lab.report.views.reliability import reliability_diagrams
 from batchensemble.lab.report.views.severity import by_severity
