@@ -182,7 +182,7 @@ def test_a_record_whose_metric_has_another_type_is_named(run, tmp_path, command,
 
 def test_what_cannot_be_written_is_not_drawn(run, monkeypatch):
     run("run", "counting")
-    monkeypatch.setattr("batchensemble.lab.report.write.write_report", lambda *_, **__: pytest.fail("drawn"))
+    monkeypatch.setattr(cli, "write_report", lambda *_, **__: pytest.fail("drawn"))
     done = run("report", "--out", "/dev/null/report")
     assert (done.exit_code, "error" in done.output) == (1, True)
 

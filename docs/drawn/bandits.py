@@ -1,9 +1,8 @@
 """Contextual bandits."""
 
-import torch
-
-from batchensemble.lab.report.bandits import REGRET, VALUE, Regrets, over_trials, rewards_table
-from batchensemble.metrics import paired_test
+from batchensemble.lab.report.views import rewards_table
+from batchensemble.lab.report.views.regret import VALUE, Regrets, chance, over_trials
+from batchensemble.lab.report.views.regret_tables import REGRET
 from drawn.records import drawn_table, evidence_of, where
 
 
@@ -41,8 +40,8 @@ def bandits_paired() -> str:
 
 def _paired(regrets: Regrets, method: str, than: str) -> str:
     theirs, ours = regrets.value(method), regrets.value(than)
-    chance = paired_test(theirs, ours, generator=torch.Generator().manual_seed(0))
-    return f"{VALUE.summary(over_trials(theirs - ours))} | {f'{chance:.3f}' if chance >= 0.001 else '< 0.001'}"
+    p = chance(theirs, ours)
+    return f"{VALUE.summary(over_trials(theirs - ours))} | {f'{p:.3f}' if p >= 0.001 else '< 0.001'}"
 
 
 def bandits_rewards() -> str:

@@ -7,9 +7,8 @@ from typing import Any
 
 from batchensemble.lab.experiments.lifelong_cifar100 import COMPUTE, KEPT
 from batchensemble.lab.experiments.lifelong_methods import FROZEN_NORM, LATERALS, OWN_NORM, RANK_4
-from batchensemble.lab.report.lifelong import relative_to
 from batchensemble.lab.report.quantity import Quantity
-from batchensemble.lab.report.views import comparison
+from batchensemble.lab.report.views import comparison, relative_to
 from drawn.records import body, evidence_of, only, where
 
 OPERATIONS = Quantity("relative_operations", "operations, vanilla = 1", digits=2)

@@ -22,13 +22,17 @@ from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Run, Scale
-from batchensemble.lab.report import Check, NotMeasured, Table, Verdict
+from batchensemble.lab.report import Check, NotMeasured, Table, Verdict, write_report
 from batchensemble.lab.report.circumstances import SCALE_MEANING
 from batchensemble.lab.report.look import look
 from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
+from batchensemble.lab.studies.corrupted import prepare_corrupted
+from batchensemble.lab.studies.images import load_images
 from batchensemble.lab.studies.perform import perform
+from batchensemble.lab.studies.speed import command as speed
 from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.translation.command import find_translator, translated_lines
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 from batchensemble.lab.training.progress import Bars, Silent, bars
 from batchensemble.lifelong import Diverged
@@ -128,13 +132,13 @@ def run(
 
     For example: batchensemble run bandits --scale small --data DATA
     """
-    asked = _experiments(ids, scale)
-    experiments = asked if until_perplexity is None else _until(asked, until_perplexity)
-    chosen = _seeds(seeds)
-    context = Context(_existing(data), _folder(work, "--work"), device, devices, shared=shared)
+    experiments, chosen = _experiments(ids, scale), _seeds(seeds)
+    context = Context(_existing(data), _folder(work, "--work"), device, devices, wait=wait, shared=shared)
     store = Store(_folder(results, "--results"))
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
-        _perform(_todo(experiments, scale, chosen, only or []), store, context, wait)
+        if until_perplexity is not None:
+            experiments = [until(experiment, until_perplexity) for experiment in experiments]
+        _perform(_todo(experiments, scale, chosen, only or []), store, context)
         for experiment in experiments:
             _print(experiment, scale, store, chosen)
 
@@ -145,8 +149,6 @@ def report(
     out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("report"),
 ) -> None:
     """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
-    from batchensemble.lab.report.write import write_report
-
     with _plain_errors():
         if not results.is_dir():
             raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
@@ -164,9 +166,6 @@ def data(
     data: DataOption = None,
 ) -> None:
     """Download data sets, verified by checksum, to where experiments look for them; corrupted ones are generated."""
-    from batchensemble.lab.studies.corrupted import prepare_corrupted
-    from batchensemble.lab.studies.images import load_images
-
     with _plain_errors():
         if unknown := [name for name in names if name not in FILES]:
             raise ValueError(f"data sets are {', '.join(FILES)}; got {', '.join(unknown)}")
@@ -181,13 +180,11 @@ def data(
 @app.command()
 def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) -> None:
     """Train every method on handwritten digits, side by side, in about a minute."""
-    from batchensemble.lab.report.write import write_report
-
     with _plain_errors(), tempfile.TemporaryDirectory() as fresh:
         store = Store(work / "results")
         for case in DIGITS.cases("smoke"):
             store.path(case.run).unlink(missing_ok=True)  # a demo should show the work
-        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device), wait=False)
+        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device))
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
         console.print(f"\n{DEMO}\nThe same with pictures: {page}", highlight=False, markup=False)
@@ -203,8 +200,6 @@ def translate(
     work: WorkOption = Path("runs"),
 ) -> None:
     """Translate lines from standard input with a model that `run` has trained."""
-    from batchensemble.lab.studies.translation.command import find_translator, translated_lines
-
     how: dict[str, Any] = {"beams": beams, "alpha": alpha, "uncertainty": uncertainty, "device": device}
     with _plain_errors():
         for line in translated_lines(find_translator(model, work), sys.stdin.buffer, **how):
@@ -237,27 +232,20 @@ def bench(
     device: DeviceOption = "auto",
 ) -> None:
     """Time ensembles beside the plain network, independent networks and other libraries, as ratios within one run."""
-    from batchensemble.lab.studies.speed import command
-
     how: dict[str, Any] = {"network": network, "members": members, "inputs": inputs, "rows": rows, "layers": layers}
     how |= {"repeats": repeats, "compiled": compiled, "only": only, "ways": way}
     with _plain_errors():
-        settings = command.read_settings(quick, **how)
-        limits = command.read_limits(limit or [], settings)
+        settings = speed.read_settings(quick, **how)
+        limits = speed.read_limits(limit or [], settings)
         with bars(console) as progress:
-            record = command.measured(settings, quick, Context(device=device, progress=progress), out)
-        for table in command.tables(record):
+            record = speed.measured(settings, quick, Context(device=device, progress=progress), out)
+        for table in speed.tables(record):
             console.print(table)
         for name, reason in record.metrics["skipped"].items():
             console.print(f"{name}: not measured, {reason}", highlight=False, markup=False)
         console.print(f"Written to {out}", highlight=False, markup=False)
-        if broken := list(command.exceeded(record.metrics["rows"], limits)):
+        if broken := list(speed.exceeded(record.metrics["rows"], limits)):
             raise ValueError("; ".join(broken))
-
-
-def _until(experiments: Sequence[Experiment], perplexity: float) -> list[Experiment]:
-    with _plain_errors():
-        return [until(experiment, perplexity) for experiment in experiments]
 
 
 def _todo(
@@ -275,14 +263,14 @@ def _todo(
     return todo
 
 
-def _perform(todo: Mapping[Run, Study], store: Store, context: Context, wait: bool) -> None:
+def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
     """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
     with _progress(context) as progress:
         progress.start("runs", len(todo))
         for number, (run, study) in enumerate(todo.items(), start=1):
             if not (console.is_terminal or store.has(run)):
                 console.print(f"run {number} of {len(todo)}: {run.name}", highlight=False, soft_wrap=True)
-            perform(study, run, store, replace(context, progress=progress), wait=wait)
+            perform(study, run, store, replace(context, progress=progress))
             progress.advance()
         progress.end()
 

@@ -1,8 +1,7 @@
 """How a sampler learns from what it has observed: in the same way whenever the seed is the same."""
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from batchensemble import files
 from batchensemble.bandits.ledger import Ledger
 from batchensemble.ensemble import Ensemble
 from batchensemble.optim import mean_loss, parameter_groups
+from batchensemble.seeds import seeded
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Predicted and observed rewards, `(N,)` each, to one number."""
@@ -77,7 +77,7 @@ class Trainer:
     def _steps(self, ledger: Ledger, seed: int) -> None:
         chance = torch.Generator().manual_seed(seed)
         self.model.train()
-        with _seeded(seed, self.model.device):
+        with seeded(seed, self.model.device):  # dropout
             for _ in range(self.training.steps):
                 self._step(ledger, chance)
 
@@ -104,27 +104,17 @@ class Trainer:
 
     def restore(self, path: Path, state: dict[str, Tensor]) -> None:
         """Restore everything from the tensors of a file; a file of another network is refused."""
-        weights = _under("model.", state)
+        weights = under("model.", state)
         expected = {name: tensor.shape for name, tensor in files.distinct_state(self.model.net).items()}
         files.check_fit(path, weights, expected)
         self.model.net.load_state_dict(weights, strict=False)  # tied tensors are stored once
         memory: dict[int, dict[str, Any]] = {}
-        for name, value in _under("optimizer.", state).items():
+        for name, value in under("optimizer.", state).items():
             number, _, part = name.partition(".")
             memory.setdefault(int(number), {})[part] = value.clone()
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
 
 
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the network's own randomness (dropout); the user's random numbers go on as if nothing had happened."""
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng([device] if on_gpu else []):
-        torch.default_generator.manual_seed(seed)
-        if on_gpu:
-            torch.cuda.default_generators[device.index].manual_seed(seed)
-        yield
-
-
-def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, named without it."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}

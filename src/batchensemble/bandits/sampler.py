@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from batchensemble import files
 from batchensemble.bandits.journal import Event, Journal
-from batchensemble.bandits.learning import Loss, Trainer, Training
+from batchensemble.bandits.learning import Loss, Trainer, Training, under
 from batchensemble.bandits.ledger import Decisions, Ledger
 from batchensemble.bandits.weights import newest_weights, write_weights
 from batchensemble.convert import convert
@@ -295,10 +295,8 @@ class ThompsonSampler:
         members = None if isinstance(model_or_net, Ensemble) else header["members"]
         settings = {name: header[name] for name in ("first_pulls", "buffer", "seed")}
         sampler = cls(model_or_net, members, training=training, loss=loss, **settings)
-        ledger = {name.removeprefix("ledger."): t for name, t in tensors.items() if name.startswith("ledger.")}
-        rest = {name: tensor for name, tensor in tensors.items() if not name.startswith("ledger.")}
-        sampler._trainer.restore(Path(path), rest)
-        sampler._ledger.restore(ledger)
+        sampler._trainer.restore(Path(path), tensors)
+        sampler._ledger.restore(under("ledger.", tensors))
         sampler.trainings = header["trainings"]
         sampler._shape = None if header["shape"] is None else tuple(header["shape"])
         return sampler

@@ -118,9 +118,8 @@ def _commit() -> tuple[str | None, bool]:
     """Returns the commit of the checkout this file belongs to, and whether it has uncommitted changes."""
     ours = _git("ls-files", "--error-unmatch", Path(__file__).name)
     head = ours and _git("rev-parse", "--short=12", "HEAD")
-    return head or os.environ.get("BATCHENSEMBLE_COMMIT"), bool(
-        head and _git("status", "--porcelain", "--untracked-files=no")
-    )
+    dirty = bool(head and _git("status", "--porcelain", "--untracked-files=no"))
+    return head or os.environ.get("BATCHENSEMBLE_COMMIT"), dirty
 
 
 def _git(*arguments: str) -> str:

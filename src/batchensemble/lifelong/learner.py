@@ -22,7 +22,7 @@ from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
-from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
+from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Objective, Training
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
@@ -387,7 +387,7 @@ class Learner(nn.Module):
         return Checkpoint(self.folder.unfinished, identity)
 
 
-def _objective(trainee: Tasks, training: Training) -> Any:
+def _objective(trainee: Tasks, training: Training) -> Objective:
     alone = len(trainee.names) == 1
 
     def objective(batch: Batch) -> tuple[Tensor, Tensor]:

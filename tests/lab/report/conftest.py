@@ -232,5 +232,5 @@ def log_evidence(rng):
             }
             for epoch in range(epochs)
         ]
-        places.append(place({"log": log, "epochs": epochs}, {"method": method}, seed))
+        places.append(place({"log": [log], "epochs": epochs}, {"method": method}, seed))
     return evidence(places)

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from batchensemble.disk import Busy, locked
-from batchensemble.lab.methods.lifelong import BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
+from batchensemble.lab.methods.lifelong import DEN, RCL, BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies import lifelong
-from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method, run
+from batchensemble.lab.studies.lifelong import LIFELONG, Settings, run
 from batchensemble.lab.studies.study import Context
 from batchensemble.lifelong import Learner
 
@@ -28,7 +28,7 @@ def asked(**changes: object) -> Run:
 
 
 def test_settings_travel_as_json() -> None:
-    for chosen in (Finetune(), BatchEnsemble(rank=2), method("rcl", trials=3)):
+    for chosen in (Finetune(), BatchEnsemble(rank=2), RCL(trials=3)):
         values = json.loads(json.dumps(settings(method=chosen)))
         assert Settings.of(values).method == chosen
     with pytest.raises(ValueError, match="network must be one of lenet, resnet18, resnet50; got 'vgg'"):
@@ -85,7 +85,7 @@ def test_a_course_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert {name: (trainings / name).stat().st_mtime_ns for name in before} == before, "they were not trained again"
 
 
-@pytest.mark.parametrize("chosen", [BatchEnsemble(), method("den", share=0.25)], ids=["batch_ensemble", "den"])
+@pytest.mark.parametrize("chosen", [BatchEnsemble(), DEN(share=0.25)], ids=["batch_ensemble", "den"])
 def test_a_task_that_was_learnt_and_not_yet_noted_is_recorded_in_full(chosen: Method, tmp_path: Path) -> None:
     wanted, context = asked(method=chosen, tasks=2), Context(work=tmp_path, device="cpu")
     expected = run(wanted, context).metrics

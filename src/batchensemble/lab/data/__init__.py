@@ -1,6 +1,6 @@
 """Data: archives, bundled and procedural sets, corruptions, augmentation, streams."""
 
-from .augment import crop_flip, draw_crops, normalise, pad_crop_flip
+from .augment import crop_flip, draw_crops, normalise
 from .cifar import load_cifar10, load_cifar100
 from .digits import load_digits
 from .image_set import ImageSet
@@ -21,7 +21,6 @@ __all__ = [
     "load_digits",
     "load_table",
     "normalise",
-    "pad_crop_flip",
     "procedural",
     "split_classes",
 ]

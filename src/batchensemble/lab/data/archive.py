@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Self
 
 
@@ -25,9 +24,6 @@ class Archive:
     md5: str
     folder: str
     files: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
 
     @property
     def file_name(self) -> str:

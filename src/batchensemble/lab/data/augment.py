@@ -49,23 +49,6 @@ def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
     return padded[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
 
 
-def pad_crop_flip(images: Tensor, generator: torch.Generator, pad: int = 4) -> Tensor:
-    """Applies the usual CIFAR augmentation to a whole batch: pad, random crop, random mirror.
-
-    Args:
-        images: `(N, C, H, W)`, uint8 or float, on the generator's device.
-        generator: Source of the crops.
-        pad: Zeros on every side.
-
-    Examples:
-        >>> import torch
-        >>> images = torch.arange(2 * 3 * 32 * 32).reshape(2, 3, 32, 32).to(torch.uint8)
-        >>> pad_crop_flip(images, torch.Generator().manual_seed(0)).shape
-        torch.Size([2, 3, 32, 32])
-    """
-    return crop_flip(images, draw_crops(len(images), generator, pad), pad)
-
-
 def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]) -> Tensor:
     """Returns `(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
 

@@ -1,7 +1,7 @@
 """Streams of tasks for lifelong learning: one data set, its classes dealt out to tasks."""
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -22,40 +22,29 @@ class Task(NamedTuple):
     labels: tuple[int, ...]
 
 
-def split_classes(
-    train: ImageSet,
-    test: ImageSet,
-    tasks: int,
-    *,
-    seed: int = 0,
-    order: Literal["random", "label"] = "random",
-) -> list[Task]:
-    """Deals the classes out to `tasks` tasks of equal size.
+def split_classes(train: ImageSet, test: ImageSet, tasks: int, *, seed: int = 0) -> list[Task]:
+    """Deals the classes out to `tasks` tasks of equal size, at random.
 
     Args:
         train: The whole training set.
         test: The whole test set, with the same classes.
         tasks: Number of tasks; must divide the number of classes.
-        seed: Decides which classes form a task if `order` is `"random"`.
-        order: `"random"` shuffles the classes; `"label"` keeps them in numerical order.
+        seed: Decides which classes form a task.
 
     Examples:
         >>> import torch
         >>> images = torch.zeros(6, 3, 4, 4, dtype=torch.uint8)
         >>> data = ImageSet(images, torch.tensor([0, 1, 2, 3, 2, 0]), classes=4, name="toy")
-        >>> first, second = split_classes(data, data, tasks=2, order="label")
+        >>> first, second = split_classes(data, data, tasks=2)
         >>> second.labels, second.train.labels.tolist()
-        ((2, 3), [0, 1, 0])
+        ((3, 2), [1, 0, 1])
     """
     if train.classes != test.classes:
         raise ValueError(f"train has {train.classes} classes, test {test.classes}")
     if tasks < 1 or train.classes % tasks:
         raise ValueError(f"tasks must divide the {train.classes} classes, got {tasks}")
-    if order not in ("random", "label"):
-        raise ValueError(f"order must be 'random' or 'label', got {order!r}")
     shuffled = torch.randperm(train.classes, generator=torch.Generator().manual_seed(seed))
-    classes = shuffled if order == "random" else torch.arange(train.classes)
-    groups = [tuple(group.tolist()) for group in classes.chunk(tasks)]
+    groups = [tuple(group.tolist()) for group in shuffled.chunk(tasks)]
     return [Task(_only(train, labels), _only(test, labels), labels) for labels in groups]
 
 

@@ -18,12 +18,13 @@ from batchensemble.lab.experiments.lifelong_methods import (
     VANILLA,
     grids,
 )
+from batchensemble.lab.methods import lifelong as methods
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.quantity import Quantity
 from batchensemble.lab.report.views import bars, comparison, heatmaps, higher, lower, on_a_par, over_steps, ratio
-from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method
+from batchensemble.lab.studies.lifelong import LIFELONG, Settings
 
-SCALES: dict[Scale, Settings] = {
+SETTINGS: dict[Scale, Settings] = {
     "paper": Settings(),
     "small": Settings(epochs=10, batch=128, lr=0.1),
     "smoke": Settings(data="figures", classes=10, tasks=3, filters=4, epochs=1, batch=64),
@@ -36,7 +37,7 @@ MATRIX = Quantity("matrix", "accuracy", "%", 100.0, 0, "higher")
 
 def _quick_fisher(settings: Settings) -> Settings:
     """Estimates EWC's Fisher information from a few rows."""
-    return replace(settings, method=method("ewc", rows=16)) if settings.method == method("ewc") else settings
+    return replace(settings, method=methods.EWC(rows=16)) if settings.method == methods.EWC() else settings
 
 
 OURS, THEIRS = {"method": BATCH}, {"method": PNN}
@@ -49,7 +50,7 @@ LIFELONG_CIFAR100 = Experiment(
     "trainings may have shared a GPU. BN-tuned and separate networks are our additions. The paper gives neither epochs "
     "nor learning rate: 50 and 0.05 are ours.",
     study=LIFELONG,
-    scales=grids(SCALES, VANILLA, EWC, PNN, BATCH, BN_TUNED, SEPARATE, seeds={"paper": 5}, smoke=_quick_fisher),
+    scales=grids(SETTINGS, VANILLA, EWC, PNN, BATCH, BN_TUNED, SEPARATE, seeds={"paper": 5}, smoke=_quick_fisher),
     show=(
         bars("average_accuracy", "forgetting", COMPUTE, "training_seconds", KEPT, title="After twenty tasks"),
         comparison("average_accuracy", "forgetting", COMPUTE, "training_seconds", "parameters", KEPT),
@@ -76,7 +77,9 @@ LIFELONG_OPTIONS = Experiment(
     claim='The paper finds rank one enough and lateral connections unneeded on Split-CIFAR100. "From the first task" '
     "begins r and s as the first task's instead of as random signs; so do all below it.",
     study=LIFELONG,
-    scales=grids(SCALES, BATCH, FROM_FIRST, FROM_SIMILAR, FROZEN_NORM, OWN_NORM, RANK_4, LATERALS, seeds={"paper": 5}),
+    scales=grids(
+        SETTINGS, BATCH, FROM_FIRST, FROM_SIMILAR, FROZEN_NORM, OWN_NORM, RANK_4, LATERALS, seeds={"paper": 5}
+    ),
     show=(
         comparison("average_accuracy", "train_accuracy", COMPUTE, "parameters"),
         bars("average_accuracy", "train_accuracy", title="Options of the learner"),

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from batchensemble.lab.experiments.experiment import Experiment
 from batchensemble.lab.experiments.lifelong_methods import BATCH, DEN, PNN, RCL, VANILLA, grids
+from batchensemble.lab.methods import lifelong as methods
 from batchensemble.lab.records import Published, Scale
-from batchensemble.lab.report.lifelong import relative_to
 from batchensemble.lab.report.quantity import Quantity
-from batchensemble.lab.report.views import bars, comparison, lower
-from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method
+from batchensemble.lab.report.views import bars, comparison, lower, relative_to
+from batchensemble.lab.studies.lifelong import LIFELONG, Settings
 
 LENET = Settings(network="lenet", classes=10, tasks=10, epochs=20, lr=0.02)
-SCALES: dict[Scale, Settings] = {
+SETTINGS: dict[Scale, Settings] = {
     "paper": LENET,
     "small": replace(LENET, share=0.4, epochs=6),
     "smoke": replace(LENET, data="figures", tasks=3, epochs=1, batch=32),
@@ -26,7 +26,7 @@ METRICS = ("operations", "processor_seconds", "parameters", "numbers_kept")
 
 def _fewer_trials(settings: Settings) -> Settings:
     """Gives RCL five trials per task instead of fifty, so that the smaller scales finish."""
-    return replace(settings, method=method("rcl", trials=5)) if settings.method == method("rcl") else settings
+    return replace(settings, method=methods.RCL(trials=5)) if settings.method == methods.RCL() else settings
 
 
 def _published(metric: str, **values: float) -> tuple[Published, ...]:
@@ -44,7 +44,7 @@ LIFELONG_COST = Experiment(
     "columns of full width; DEN and RCL are made by their papers' descriptions. Below the paper's scale RCL has 5 "
     "trials per task instead of 50.",
     study=LIFELONG,
-    scales=grids(SCALES, VANILLA, BATCH, DEN, PNN, RCL, small=_fewer_trials, smoke=_fewer_trials),
+    scales=grids(SETTINGS, VANILLA, BATCH, DEN, PNN, RCL, small=_fewer_trials, smoke=_fewer_trials),
     show=(
         relative_to(
             comparison(COMPUTE, TIME, MEMORY, KEPT, "average_accuracy", "forgetting", title="Ten tasks on LeNet"),

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from batchensemble.lab.experiments.experiment import Experiment
 from batchensemble.lab.experiments.lifelong_methods import BATCH, PNN, SEPARATE, grids
+from batchensemble.lab.methods import lifelong as methods
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.quantity import Quantity
 from batchensemble.lab.report.views import comparison, over_steps, ratio
-from batchensemble.lab.studies.lifelong import LIFELONG, Settings, method
+from batchensemble.lab.studies.lifelong import LIFELONG, Settings
 
 MANY = Settings(network="lenet", classes=5, tasks=1000, epochs=20, lr=0.02, ask="new")
-SCALES: dict[Scale, Settings] = {
+SETTINGS: dict[Scale, Settings] = {
     "paper": MANY,
     "small": replace(MANY, share=0.1, epochs=2),
     "smoke": replace(MANY, data="figures", tasks=12, epochs=1, batch=16),
@@ -23,7 +24,7 @@ COMPUTE = Quantity("growth_operations", "operations of a task", better="lower")
 
 def _to_a_hundred(settings: Settings) -> Settings:
     """Stops PNN at a hundred tasks, since its costs grow with the square of their number."""
-    return replace(settings, tasks=min(100, settings.tasks)) if settings.method == method("pnn") else settings
+    return replace(settings, tasks=min(100, settings.tasks)) if settings.method == methods.PNN() else settings
 
 
 LIFELONG_GROWTH = Experiment(
@@ -34,7 +35,7 @@ LIFELONG_GROWTH = Experiment(
     "classes; every twenty tasks all classes are dealt anew. PNN stops at a hundred. Below the paper's scale a task is "
     "trained for a few steps only: this is about costs, not about accuracies.",
     study=LIFELONG,
-    scales=grids(SCALES, BATCH, PNN, SEPARATE, paper=_to_a_hundred, small=_to_a_hundred),
+    scales=grids(SETTINGS, BATCH, PNN, SEPARATE, paper=_to_a_hundred, small=_to_a_hundred),
     show=(
         over_steps(KEPT, x="growth_tasks", xlabel="tasks", log=True, name="memory", title="Numbers kept"),
         over_steps(TIME, x="growth_tasks", xlabel="tasks", log=True, name="time", title="Time of a task"),

@@ -22,7 +22,7 @@ IMAGENET = Settings(
     ask="new",
     workers=12,
 )
-SCALES: dict[Scale, Settings] = {
+SETTINGS: dict[Scale, Settings] = {
     "paper": IMAGENET,
     "small": replace(IMAGENET, data="tiny-imagenet", tasks=20, network="resnet18", epochs=20, batch=32, workers=4),
     "smoke": replace(IMAGENET, data="figures", tasks=3, filters=4, epochs=1, batch=32, precision="fp32", workers=0),
@@ -36,7 +36,7 @@ LIFELONG_IMAGENET = Experiment(
     "every task. BN-tuned needs no wider network to be as large: a task's scales and shifts (53,120) are about as many "
     "as its r and s (49,091). Pictures lie in the usual folders; the paper gives neither epochs nor learning rate.",
     study=LIFELONG,
-    scales=grids(SCALES, BATCH, BN_TUNED, SEPARATE, seeds={"paper": 5}),
+    scales=grids(SETTINGS, BATCH, BN_TUNED, SEPARATE, seeds={"paper": 5}),
     show=(
         over_steps(ACCURACY, xlabel="task", name="tasks", title="Accuracy on every task"),
         comparison("average_accuracy", "parameters", "training_seconds"),

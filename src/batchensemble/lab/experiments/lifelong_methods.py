@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from batchensemble.lab.experiments.experiment import Grid, Row
+from batchensemble.lab.methods import lifelong as methods
 from batchensemble.lab.records import Scale
-from batchensemble.lab.studies.lifelong import Settings, method
+from batchensemble.lab.studies.lifelong import Settings
 
 VANILLA = "Vanilla"
 EWC = "EWC"
@@ -22,29 +23,29 @@ OWN_NORM = "BatchEnsemble, own norms"
 RANK_4 = "BatchEnsemble, rank 4"
 LATERALS = "BatchEnsemble, lateral connections"
 
-Change = Callable[[Settings], Settings]
-"""A method's settings, as a change to those shared by all methods."""
-
-METHODS: Mapping[str, Change] = {
-    VANILLA: lambda base: replace(base, method=method("finetune")),
-    EWC: lambda base: replace(base, method=method("ewc")),
-    PNN: lambda base: replace(base, method=method("pnn")),
-    BATCH: lambda base: replace(base, method=method("batch_ensemble")),
-    BN_TUNED: lambda base: replace(base, method=method("bn_tuned")),
-    DEN: lambda base: replace(base, method=method("den")),
-    RCL: lambda base: replace(base, method=method("rcl")),
-    SEPARATE: lambda base: replace(base, method=method("separate")),
-    FROM_FIRST: lambda base: replace(base, method=method("batch_ensemble", start="first")),
-    FROM_SIMILAR: lambda base: replace(base, method=method("batch_ensemble", start="similar")),
-    FROZEN_NORM: lambda base: replace(base, method=method("batch_ensemble", start="first", norm="shared")),
-    OWN_NORM: lambda base: replace(base, method=method("batch_ensemble", start="first", norm="member")),
-    RANK_4: lambda base: replace(base, method=method("batch_ensemble", start="first", rank=4)),
-    LATERALS: lambda base: replace(base, method=method("batch_ensemble", start="first", laterals=2)),
+METHODS: Mapping[str, methods.Method] = {
+    VANILLA: methods.Finetune(),
+    EWC: methods.EWC(),
+    PNN: methods.PNN(),
+    BATCH: methods.BatchEnsemble(),
+    BN_TUNED: methods.BNTuned(),
+    DEN: methods.DEN(),
+    RCL: methods.RCL(),
+    SEPARATE: methods.Separate(),
+    FROM_FIRST: methods.BatchEnsemble(start="first"),
+    FROM_SIMILAR: methods.BatchEnsemble(start="similar"),
+    FROZEN_NORM: methods.BatchEnsemble(start="first", norm="shared"),
+    OWN_NORM: methods.BatchEnsemble(start="first", norm="member"),
+    RANK_4: methods.BatchEnsemble(start="first", rank=4),
+    LATERALS: methods.BatchEnsemble(start="first", laterals=2),
 }
 
 
 def grids(
-    scales: Mapping[Scale, Settings], *names: str, seeds: Mapping[Scale, int] | None = None, **changes: Change
+    scales: Mapping[Scale, Settings],
+    *names: str,
+    seeds: Mapping[Scale, int] | None = None,
+    **changes: Callable[[Settings], Settings],
 ) -> dict[Scale, Grid]:
     """Returns grids of methods at every scale.
 
@@ -52,16 +53,14 @@ def grids(
         scales: settings shared by all methods.
         names: names of the methods.
         seeds: number of seeds, for scales with more than one.
-        changes: by scale, a further change to the settings.
+        changes: by scale, a change to the settings of some methods.
     """
+
+    def row(name: str, scale: Scale, base: Settings) -> Row:
+        settings = replace(base, method=METHODS[name])
+        return Row({"method": name}, (changes[scale](settings) if scale in changes else settings).settings())
+
     return {
-        scale: Grid(
-            tuple(Row({"method": name}, changes.get(scale, _same)(METHODS[name](base)).settings()) for name in names),
-            tuple(range((seeds or {}).get(scale, 1))),
-        )
+        scale: Grid(tuple(row(name, scale, base) for name in names), tuple(range((seeds or {}).get(scale, 1))))
         for scale, base in scales.items()
     }
-
-
-def _same(settings: Settings) -> Settings:
-    return settings

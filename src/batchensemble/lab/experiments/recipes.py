@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from batchensemble.lab.experiments.classifiers import BASE, HUNDRED
+from batchensemble.lab.experiments.classifiers import HUNDRED, SINGLE, recipe
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
 from batchensemble.lab.records import Scale
@@ -71,9 +71,8 @@ def _grid(scale: Scale) -> Grid:
 
 
 def _row(name: str, method: Method, scale: Scale, **changes: Any) -> Row:
-    base = replace(BASE[scale], data=HUNDRED[scale].lower().replace("-", ""), method=method)
-    recipe = replace(SHORT[scale](base), **changes)
-    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(recipe).settings())
+    short = SHORT[scale](recipe(SINGLE, scale, HUNDRED[scale]))
+    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(replace(short, method=method, **changes)).settings())
 
 
 RECIPES = Experiment(

@@ -9,21 +9,13 @@ from .initialise import he_normal_, uniform_
 from .resnet import make_head, named
 
 
-def mlp(
-    inputs: int,
-    hidden: Sequence[int],
-    outputs: int,
-    *,
-    dropout: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> nn.Sequential:
+def mlp(inputs: int, hidden: Sequence[int], outputs: int, *, generator: torch.Generator | None = None) -> nn.Sequential:
     """Dense layers with rectifiers between them; images are flattened first.
 
     Args:
         inputs: Size of one (flattened) row.
         hidden: Widths of the hidden layers; empty for a linear model.
         outputs: Number of outputs.
-        dropout: Dropout rate after every hidden layer.
         generator: Source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
@@ -35,7 +27,6 @@ def mlp(
     layers: list[nn.Module] = [nn.Flatten()]
     for width in hidden:
         layers += [nn.Linear(inputs, width), nn.ReLU()]
-        layers += [nn.Dropout(dropout)] if dropout else []
         inputs = width
     net = nn.Sequential(*layers, nn.Linear(inputs, outputs))
     he_normal_(net, generator)

@@ -103,8 +103,10 @@ def reduced_resnet18(classes: int | None = 5, *, filters: int = 20, generator: t
     return ResNet(small_stem(3, filters), stages, widths[-1], classes, generator=generator)
 
 
-def resnet50(classes: int | None = 1000, *, generator: torch.Generator | None = None) -> ResNet:
+def resnet50(classes: int | None = 1000, *, filters: int = 64, generator: torch.Generator | None = None) -> ResNet:
     """ImageNet's ResNet-50, with the stride of a stage in the 3x3 convolution of its first block.
+
+    Any number of filters will do; the published one has 64.
 
     Examples:
         >>> import torch
@@ -115,14 +117,15 @@ def resnet50(classes: int | None = 1000, *, generator: torch.Generator | None = 
     """
     stem = named(
         {
-            "conv": nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
-            "norm": nn.BatchNorm2d(64),
+            "conv": nn.Conv2d(3, filters, 7, stride=2, padding=3, bias=False),
+            "norm": nn.BatchNorm2d(filters),
             "relu": nn.ReLU(),
             "pool": nn.MaxPool2d(3, stride=2, padding=1),
         }
     )
-    stages = make_stages(bottleneck_block, 64, [64, 128, 256, 512], [3, 4, 6, 3])
-    return ResNet(stem, stages, 2048, classes, generator=generator)
+    widths = [filters * 2**i for i in range(4)]
+    stages = make_stages(bottleneck_block, filters, widths, [3, 4, 6, 3])
+    return ResNet(stem, stages, 4 * widths[-1], classes, generator=generator)
 
 
 class Residual(nn.Module):

@@ -126,7 +126,7 @@ def markers(names: Iterable[str]) -> dict[str, str]:
 
 
 def _family(name: str) -> str | None:
-    plain = name.lower().replace(" ", "").replace("-", "").replace("bedrop", "batchensembledropout")
+    plain = name.lower().replace(" ", "").replace("-", "")
     found = (colour for words, colour in _FAMILIES if all(word in plain for word in words))
     return _NAMED.get(plain) or next(found, None)
 

@@ -11,6 +11,7 @@ from batchensemble import Prediction
 from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import Method
 from batchensemble.lab.studies.images import View
+from batchensemble.seeds import seeded
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -40,11 +41,8 @@ class Classifier:
 
     def predict(self, data: ImageSet) -> Prediction:
         """Returns every member's logits `(members, N, classes)` for every image, on the CPU."""
-        device = self.fabric.device
-        with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(self.seed)
-            with self.fabric.autocast():
-                parts = [self._logits(images) for images in torch.split(data.images, self.batch)]
+        with torch.no_grad(), seeded(self.seed, self.fabric.device), self.fabric.autocast():
+            parts = [self._logits(images) for images in torch.split(data.images, self.batch)]
         return Prediction(torch.cat(parts, dim=1))
 
     def _logits(self, images: torch.Tensor) -> torch.Tensor:

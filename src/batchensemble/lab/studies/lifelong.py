@@ -1,17 +1,16 @@
 """Learns a stream of tasks with one method, and measures accuracy, forgetting and cost."""
 
 import gc
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import torch
 
 from batchensemble import metrics
-from batchensemble.disk import locked, written_whole
+from batchensemble.disk import locked
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Lesson,
@@ -30,7 +29,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.task_stream import Stream, open_stream
 from batchensemble.lab.training.devices import Precision, start_fabric
-from batchensemble.lab.training.log import read_lines
+from batchensemble.lab.training.log import read_lines, write_lines
 from batchensemble.lifelong import Training
 from batchensemble.lifelong.data import Part
 
@@ -42,16 +41,6 @@ NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
 """Plain networks by name; zero filters stands for the network's usual number."""
 AT_ONCE = 500  # test images per forward pass
 MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # numbers of tasks at which costs are recorded
-
-
-def method(name: str, **fields: Any) -> Method:
-    """Returns a method by name, with some of its settings changed.
-
-    Examples:
-        >>> method("ewc", strength=10.0)
-        EWC(strength=10.0, rows=500, labels='sampled')
-    """
-    return method_from({"name": name, **fields})
 
 
 @dataclass(frozen=True)
@@ -98,8 +87,7 @@ class Settings:
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings as plain JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "method": settings_of(self.method)}
+        return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -175,8 +163,7 @@ class Course:
         lines = read_lines(path)
         if number >= len(lines):
             lines.append(line)
-            with written_whole(path) as beside:
-                beside.write_text("".join(json.dumps(known) + "\n" for known in lines))
+            write_lines(path, lines)
         self.diary.append(lines[number])
 
     def _asked(self, number: int) -> range:

@@ -9,19 +9,19 @@ from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 
 
-def perform(study: Study, run: Run, store: Store, context: Context, *, wait: bool = False) -> Record:
+def perform(study: Study, run: Run, store: Store, context: Context) -> Record:
     """Returns a run's record, from the store or by performing it; with several devices, all processes call this.
 
     Raises:
-        Busy: another process is working on this run, and `wait` is false.
+        Busy: another process is working on this run, and the context does not say to wait.
     """
-    context = replace(context, wait=wait, store=store)
+    context = replace(context, store=store)
     if not is_one_of_several(context.devices):
-        return store.obtain(run, lambda: _done(study, run, context), wait=wait)
+        return store.obtain(run, lambda: _done(study, run, context), wait=context.wait)
     fabric = start_fabric(context.device, context.devices)
     if not fabric.broadcast(store.has(run)):
         if fabric.is_global_zero:
-            with locked(store.path(run), wait=wait):
+            with locked(store.path(run), wait=context.wait):
                 store.put(_done(study, run, context))
         else:
             study.run(run, context)

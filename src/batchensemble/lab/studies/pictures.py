@@ -5,24 +5,22 @@ from torch import Tensor
 
 from batchensemble import Prediction
 
-DRAWN = 12
-TELLING = 8
+DRAWN = 12  # images drawn at random
+TELLING = 8  # most images that only the ensemble gets right
 
 
-def choose_pictures(
-    ours: Prediction, alone: Prediction, labels: Tensor, seed: int, drawn: int = DRAWN, telling: int = TELLING
-) -> Tensor:
-    """Returns rows of images: `drawn` at random by seed, then up to `telling` that only the ensemble gets right.
+def choose_pictures(ours: Prediction, alone: Prediction, labels: Tensor, seed: int) -> Tensor:
+    """Returns rows of images: some drawn at random by seed, then some that only the ensemble gets right.
 
     The latter are those that one network gets wrong, in descending order of its confidence.
 
     Examples:
         >>> ours = Prediction(torch.tensor([[[9.0, 0.0], [0.0, 9.0], [0.0, 9.0]]]))
         >>> alone = Prediction(torch.tensor([[[9.0, 0.0], [9.0, 0.0], [5.0, 0.0]]]))
-        >>> choose_pictures(ours, alone, torch.tensor([0, 1, 1]), seed=0, drawn=0)
+        >>> choose_pictures(ours, alone, torch.tensor([0, 1, 1]), seed=0)[3:]
         tensor([1, 2])
     """
-    by_seed = torch.randperm(len(ours), generator=torch.Generator().manual_seed(seed))[:drawn]
+    by_seed = torch.randperm(len(ours), generator=torch.Generator().manual_seed(seed))[:DRAWN]
     tells = (ours.label == labels) & (alone.label != labels)
     surest = torch.where(tells, alone.confidence, -1.0).argsort(descending=True)
-    return torch.cat([by_seed, surest[: min(telling, int(tells.sum()))]])
+    return torch.cat([by_seed, surest[: min(TELLING, int(tells.sum()))]])

@@ -19,7 +19,7 @@ class Context:
         device: `auto`, `cpu` or `cuda`.
         devices: number of devices that train together.
         progress: displays how far the work is.
-        wait: wait for weights that another process is training, instead of raising `Busy`.
+        wait: wait for runs and weights that another process is working on, instead of raising `Busy`.
         store: existing records, for what can be computed from them.
         shared: other work shares the machine, so records get no times.
     """

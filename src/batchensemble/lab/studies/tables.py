@@ -22,7 +22,7 @@ from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.fit import TrainingJob
 from batchensemble.lab.training.optimizers import adamw
 from batchensemble.lab.training.schedules import cosine
-from batchensemble.seeds import seed_of
+from batchensemble.seeds import seed_of, seeded
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -112,8 +112,7 @@ def run(run: Run, context: Context) -> Record:
 def predict(settings: Settings, parts: list[Trained], data: Table, seed: int) -> Prediction:
     """Returns every member's logits `(members, N, classes)` for every row, on the CPU."""
     models = [part.model for part in parts]
-    with torch.no_grad(), torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with torch.no_grad(), seeded(seed, data.rows.device):
         pieces = [settings.method.logits(models, rows, settings.samples).cpu() for rows in data.rows.split(4096)]
     return Prediction(torch.cat(pieces, 1))
 

@@ -1,7 +1,7 @@
 """The log of a training, epoch by epoch: JSON lines for programs, TensorBoard for people."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +31,7 @@ class Log:
         self._open = ExitStack()
         self._write = write
         if write:
-            _cut(folder, epoch)
+            write_lines(folder / "log.jsonl", [line for line in read_log(folder) if line["epoch"] < epoch])
             self._file = self._open.enter_context((folder / "log.jsonl").open("a"))
             self._curves = self._open.enter_context(_curves(folder / "tensorboard", epoch))
 
@@ -63,11 +63,10 @@ def read_lines(path: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-def _cut(folder: Path, epoch: int) -> None:
-    """Removes the lines from `epoch` on."""
-    kept = [line for line in read_log(folder) if line["epoch"] < epoch]
-    with written_whole(folder / "log.jsonl") as beside:
-        beside.write_text("".join(json.dumps(line) + "\n" for line in kept))
+def write_lines(path: Path, lines: Iterable[Mapping[str, float]]) -> None:
+    """Writes a file of JSON lines, all of them or none."""
+    with written_whole(path) as beside:
+        beside.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def _curves(folder: Path, epoch: int) -> Any:

@@ -6,15 +6,14 @@ from typing import Any
 import torch
 
 
-def sgd(groups: Iterable[dict[str, Any]], device: torch.device, momentum: float = 0.9) -> torch.optim.SGD:
-    """Returns fused SGD with Nesterov momentum, its learning rates held in tensors.
+def sgd(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.SGD:
+    """Returns fused SGD with a Nesterov momentum of 0.9, its learning rates held in tensors.
 
     A CUDA graph bakes in the numbers it was captured with: a learning rate that is a number would never change.
 
     Args:
         groups: parameter groups with their own `lr` and `weight_decay`.
         device: where the parameters are.
-        momentum: decay of the running gradient.
 
     Examples:
         >>> layer = torch.nn.Linear(2, 1)
@@ -23,22 +22,15 @@ def sgd(groups: Iterable[dict[str, Any]], device: torch.device, momentum: float 
         tensor(0.1000)
     """
     own = _with_tensor_rates(groups, device)
-    return torch.optim.SGD(own, lr=torch.tensor(0.0), momentum=momentum, nesterov=True, fused=True)
+    return torch.optim.SGD(own, lr=torch.tensor(0.0), momentum=0.9, nesterov=True, fused=True)
 
 
-def adam(
-    groups: Iterable[dict[str, Any]],
-    device: torch.device,
-    betas: tuple[float, float] = (0.9, 0.98),
-    eps: float = 1e-9,
-) -> torch.optim.Adam:
+def adam(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.Adam:
     """Returns fused Adam with the Transformer's constants, its learning rates held in tensors.
 
     Args:
         groups: parameter groups with their own `lr`.
         device: where the parameters are.
-        betas: decay of the running gradient and of the running squared gradient.
-        eps: added to the square root of the latter.
 
     Examples:
         >>> groups = [{"params": torch.nn.Linear(2, 1).parameters(), "lr": 0.1}]
@@ -47,7 +39,7 @@ def adam(
     """
     own = _with_tensor_rates(groups, device)
     captured = device.type == "cuda"
-    return torch.optim.Adam(own, lr=torch.tensor(0.0), betas=betas, eps=eps, fused=True, capturable=captured)
+    return torch.optim.Adam(own, lr=torch.tensor(0.0), betas=(0.9, 0.98), eps=1e-9, fused=True, capturable=captured)
 
 
 def adamw(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.AdamW:

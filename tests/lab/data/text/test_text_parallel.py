@@ -47,7 +47,3 @@ def test_a_shift_in_the_first_part_is_not_made_up_for_by_the_second(tmp_path):
     parts = [texts(tmp_path, b"a\nb\n", b"A\n", "one"), texts(tmp_path, b"c\n", b"C\nD\n", "two")]
     with pytest.raises(ValueError, match=r"one\.de has 1 lines"):
         list(ParallelText(parts))
-
-
-def test_tallies_add_up():
-    assert Tally(1, 2, 3, 4) + Tally(10, 20, 30, 40) == Tally(11, 22, 33, 44)

@@ -183,6 +183,7 @@ def test_of_many_classes_the_right_one_is_always_shown(rng) -> None:
         "labels": np.array([7]),
         "logits": logits,
         "single": rng.standard_normal((1, 100)),
+        "rows": np.array([3]),
     }
     canvas = canvas_of(prediction_maps()(evidence([place({}, {"method": "A"}, arrays=arrays)])))
     names = [label.get_text() for label in canvas.axes[1].get_xticklabels()]
@@ -314,7 +315,7 @@ def test_data_sets_are_drawn_apart_and_never_mixed(view, panels) -> None:
     metrics = {
         "shift": [{"corruption": kind, "severity": 1, "accuracy": 0.5} for kind in ("fog", "snow")],
         "curve": [1.0, 2.0],
-        "log": [{"epoch": 0, "loss": 1.0}],
+        "log": [[{"epoch": 0, "loss": 1.0}]],
         "nll": 1.0,
     }
     places = [place(metrics, {"method": "Single", "data": data}) for data in ("CIFAR-10", "CIFAR-100")]

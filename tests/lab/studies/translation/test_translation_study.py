@@ -204,5 +204,5 @@ def test_weights_in_the_making_are_waited_for(place, tmp_path):
     with pytest.raises(Busy, match="weights"):
         perform(TRANSLATION, asked, store, context)
     threading.Timer(0.5, done.set).start()
-    assert perform(TRANSLATION, asked, store, context, wait=True).metrics["rate"] == 0.1
+    assert perform(TRANSLATION, asked, store, replace(context, wait=True)).metrics["rate"] == 0.1
     maker.join()

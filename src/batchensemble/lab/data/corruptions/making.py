@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,15 +113,9 @@ def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
         raise ValueError(f"{folder} holds another set: {found}, asked for {origin}")
 
 
-class Run(Protocol):
-    """Like `map`, in this process or over several; results come in the order of the jobs."""
-
-    def __call__(self, work: Callable[[Job], Bytes], jobs: Iterable[Job], /) -> Iterable[Bytes]:
-        """Does all jobs."""
-
-
 @contextmanager
-def _pool(processes: int | None) -> Iterator[Run]:
+def _pool(processes: int | None) -> Iterator[Callable[[Callable[[Job], Bytes], Iterable[Job]], Iterable[Bytes]]]:
+    """Yields `map`, in this process or over several; results come in the order of the jobs."""
     if processes == 1:
         yield map
         return
@@ -133,15 +126,9 @@ def _pool(processes: int | None) -> Iterator[Run]:
         pool.shutdown(cancel_futures=True)
 
 
-class Advance(Protocol):
-    """Reports that another `count` images of `name` are done."""
-
-    def __call__(self, name: str, count: int) -> None:
-        """Advances the bar."""
-
-
 @contextmanager
-def _bar(images: int, shown: bool) -> Iterator[Advance]:
+def _bar(images: int, shown: bool) -> Iterator[Callable[[str, int], None]]:
+    """Yields what advances the bar: called with a corruption's name, and how many more of its images are done."""
     from rich.progress import Progress
 
     with Progress(disable=not shown) as progress:

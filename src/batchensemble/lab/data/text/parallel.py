@@ -1,9 +1,8 @@
 """Two languages, line by line: usable pairs, and a count of the others, without ever shifting one side."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Self
 
 from .lines import Text
 
@@ -35,11 +34,6 @@ class Tally:
         reasons = {"without words": self.empty, "not UTF-8": self.invalid, "too long": self.too_long}
         out = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
         return f"{self.kept:,} pairs; left out: {out or 'none'}"
-
-    def __add__(self, other: Self) -> Self:
-        """Adds two tallies."""
-        mine, theirs = asdict(self), asdict(other)
-        return type(self)(**{name: mine[name] + theirs[name] for name in mine})
 
 
 @dataclass

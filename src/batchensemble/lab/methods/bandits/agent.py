@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .algorithm import Setting
 from .history import History, Seen
-from .network import Drop, Layer, NetworkTraining, RMSProp, draw_layers, forward, sizes, squared_error
+from .network import Layer, NetworkTraining, RMSProp, answer, draw_layers, forward, sizes, squared_error
 
 
 class Agent(ABC):
@@ -83,12 +83,7 @@ class NetworkAgent(Agent):
 
     def values(self, contexts: Tensor) -> Tensor:
         """Returns the network's outputs."""
-        return self.answer(self.layers(), contexts, self.drop)
-
-    @staticmethod
-    def answer(layers: list[Layer], contexts: Tensor, drop: Drop | None = None) -> Tensor:
-        """Returns the outputs `(trials, arms)` of one network per trial."""
-        return forward(layers, contexts[..., None], drop)[1][..., 0]
+        return answer(self.layers(), contexts, self.drop)
 
     def learn(self) -> None:
         """Runs one training."""

@@ -10,7 +10,7 @@ from .agent import Agent
 from .algorithm import Setting
 from .gaussian import draw_mean, draw_rho
 from .history import Seen
-from .network import Layer, NetworkTraining, forward, sizes
+from .network import Layer, NetworkTraining, answer, forward, sizes
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class AlphaDivergenceAgent(Agent):
     def values(self, contexts: Tensor) -> Tensor:
         """Returns the outputs of a network drawn from the posterior."""
         layers, _ = self._networks(1)
-        return forward(layers, contexts[..., None])[1][..., 0]
+        return answer(layers, contexts)
 
     def learn(self) -> None:
         """Runs one training."""

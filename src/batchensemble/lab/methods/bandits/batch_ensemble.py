@@ -11,7 +11,7 @@ from batchensemble.nn.init import draw_fast_
 from .agent import NetworkAgent
 from .algorithm import Setting
 from .history import Seen
-from .network import Layer, NetworkTraining, draw_layers, forward, squared_error
+from .network import Layer, NetworkTraining, answer, draw_layers, forward, squared_error
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class BatchEnsembleAgent(NetworkAgent):
             Layer(fold(weight, s[trials, member], r[trials, member]), bias[trials, member, :, None])
             for weight, bias, s, r in self._grouped()
         ]
-        return self.answer(layers, contexts)
+        return answer(layers, contexts)
 
     def minibatch(self) -> Seen:
         """Draws rows of the history, the same for all members of a trial."""

@@ -10,7 +10,7 @@ from .agent import Agent
 from .algorithm import Setting
 from .gaussian import draw_mean, draw_rho
 from .history import Seen
-from .network import Layer, NetworkTraining, forward, sizes
+from .network import Layer, NetworkTraining, answer, sizes
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class BayesByBackpropAgent(Agent):
             Layer(mean + rho.exp() * self.streams.normal(*mean.shape[1:]), bias)
             for mean, rho, bias in zip(self.means, self.rhos, self.biases, strict=True)
         ]
-        return forward(layers, contexts[..., None])[1][..., 0]
+        return answer(layers, contexts)
 
     def learn(self) -> None:
         """Runs one training."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from .agent import NetworkAgent
 from .algorithm import Setting
 from .history import Seen
-from .network import Layer, NetworkTraining
+from .network import Layer, NetworkTraining, answer
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class NaiveAgent(NetworkAgent):
     def values(self, contexts: Tensor) -> Tensor:
         """Returns the outputs of one network per trial."""
         chosen = self._first + self.streams.integers(self.nets)
-        return self.answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
+        return answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
         """Remembers the observation, for every network or for some of them."""

@@ -76,6 +76,11 @@ def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) 
     return columns, _dense(layers[-1], columns)
 
 
+def answer(layers: Sequence[Layer], contexts: Tensor, drop: Drop | None = None) -> Tensor:
+    """Returns the outputs `(trials, arms)` of one network per trial for `contexts (trials, context_dim)`."""
+    return forward(layers, contexts[..., None], drop)[1][..., 0]
+
+
 def _dense(layer: Layer, columns: Tensor) -> Tensor:
     bias, weight = (part.reshape(len(columns), -1, part.shape[2]) for part in (layer.bias, layer.weight))
     return torch.baddbmm(bias, weight, columns).view(len(layer.weight), -1, columns.shape[2])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .agent import NetworkAgent
 from .algorithm import Setting
-from .network import Layer, NetworkTraining, forward
+from .network import Layer, NetworkTraining, answer, forward
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ParameterNoiseAgent(NetworkAgent):
 
     def values(self, contexts: Tensor) -> Tensor:
         """Returns the perturbed network's outputs."""
-        return self.answer(self._shaken(), contexts)
+        return answer(self._shaken(), contexts)
 
     def learn(self) -> None:
         """Trains the network, then adapts the noise."""

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble.seeds import seeded
+
 
 class Controller(nn.Module):
     """Actor and critic: an LSTM with two layers of 100 units that runs over the network's layers.
@@ -19,8 +21,7 @@ class Controller(nn.Module):
         super().__init__()
         self.layers = layers
         self.generator = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             self.embedding = nn.Embedding(choices + 1, 32)  # the last one stands for nothing chosen yet
             self.memory = nn.LSTM(32, 100, num_layers=2, batch_first=True)
             self.actor = nn.Linear(100, choices)

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .growing import Growing, Masks, Widths, hold, spread
-from .lesson import Lesson, new_head
+from .growing import Growing, Masks, Stamped, Widths, hold, spread
+from .lesson import Lesson
 from .method import Network
 
 ZERO = 1e-3  # smaller weights count as absent
@@ -46,14 +46,12 @@ class DEN:
         return Expandable(self, Growing(network(generator), generator), seed)
 
 
-class Expandable(nn.Module):
-    """A growing network, with a head and a time stamp (a width for every layer) per task."""
+class Expandable(Stamped):
+    """A network that expands where a task needs it."""
 
     def __init__(self, method: DEN, net: Growing, seed: int) -> None:
-        super().__init__()
-        self.method, self.net, self.seed = method, net, seed
-        self.heads = nn.ModuleList()
-        self.stamps: list[Widths] = []
+        super().__init__(net, seed)
+        self.method = method
 
     def learn(self, lesson: Lesson) -> None:
         """Trains everything on the first task; takes a later one through all phases."""
@@ -182,14 +180,14 @@ class Expandable(nn.Module):
     def _grow(self, lesson: Lesson, counts: list[int]) -> None:
         head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
         self.net.grow_(counts)
-        wider = new_head(self.net.widths[-1], lesson.classes, lesson.seed_in(self.seed)).to(head.weight.device)
+        wider = lesson.new_head(self.net.widths[-1], self.seed).to(head.weight.device)
         with torch.no_grad():
             wider.weight[:, : head.weight.shape[1]] = head.weight
             wider.bias.copy_(head.bias)
         self.heads[-1] = wider
 
     def _new_head(self, lesson: Lesson) -> None:
-        head = new_head(self.net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
+        head = lesson.new_head(self.net.widths[-1], self.seed)
         self.heads.append(head.to(next(self.net.parameters()).device))
 
     def _train(
@@ -209,18 +207,6 @@ class Expandable(nn.Module):
             return answers
 
         lesson.train(self, answer, trained, phase=phase, penalty=penalty, after_step=after)
-
-    # ---- answering -----------------------------------------------------------------------------------------------
-
-    @torch.no_grad()
-    def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits from the units that the task knew."""
-        answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
-        return answers
-
-    def parameters_kept(self) -> int:
-        """Counts the network, heads and time stamps."""
-        return sum(p.numel() for p in self.parameters()) + sum(map(len, self.stamps))
 
     def numbers_remembered(self) -> int:
         """Returns zero."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .lesson import Lesson, new_head, statistics
+from .lesson import Lesson, statistics
 from .method import Network
 from .trunk import Trunk
 
@@ -38,7 +38,7 @@ class OneNetwork(nn.Module):
     def add_head(self, lesson: Lesson) -> nn.Linear:
         """Adds a head for the lesson's task."""
         device = next(self.trunk.parameters()).device
-        head = new_head(self.trunk.features, lesson.classes, lesson.seed_in(self.seed)).to(device)
+        head = lesson.new_head(self.trunk.features, self.seed).to(device)
         self.heads.append(head)
         return head
 

@@ -102,6 +102,32 @@ class Growing(nn.Module):
         return masks
 
 
+class Stamped(nn.Module):
+    """A growing network, with a head and a time stamp (a width for every layer) per task: what DEN and RCL answer with.
+
+    Args:
+        net: the network at its initial widths.
+        seed: seed of the run.
+    """
+
+    def __init__(self, net: Growing, seed: int) -> None:
+        super().__init__()
+        self.net, self.seed = net, seed
+        self.heads = nn.ModuleList()
+        self.stamps: list[Widths] = []
+
+    @torch.no_grad()
+    def logits(self, images: Tensor, task: int) -> Tensor:
+        """Returns the logits from the units that the task knew."""
+        answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
+        return answers
+
+    def parameters_kept(self) -> int:
+        """Counts the network, heads and time stamps."""
+        networks = (*self.net.parameters(), *self.heads.parameters())
+        return sum(parameter.numel() for parameter in networks) + sum(map(len, self.stamps))
+
+
 def spread(mask: Tensor, weight: Tensor) -> Tensor:
     """Expands a mask `(out, in)` to the shape of a layer's weight."""
     return mask.view(*mask.shape, *[1] * (weight.ndim - 2)).expand_as(weight)

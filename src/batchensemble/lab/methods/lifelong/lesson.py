@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.lifelong.data import Batch, Part, Pool
 from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
+from batchensemble.seeds import seeded
 
 from .account import Account
 from .meter import Meter
@@ -47,9 +47,13 @@ class Lesson:
 
     def seed_in(self, run: int) -> int:
         """Returns the task's own seed, given that of the run; no two tasks of any runs share one."""
-        return (
-            MOST_TASKS * run + self.number
-        )  # not `seed_of`: in run 0, which records have, a task's seed is its number
+        # Not `seed_of`: in run 0, which records have, a task's seed is its number.
+        return MOST_TASKS * run + self.number
+
+    def new_head(self, features: int, run: int) -> nn.Linear:
+        """Returns an untrained linear head for the task, drawn by its seed in the run."""
+        with seeded(self.seed_in(run)):
+            return nn.Linear(features, self.classes)
 
     def metered(self, account: Account) -> Training:
         """Returns the training with every step metered and every epoch noted in the account."""
@@ -101,8 +105,7 @@ class Lesson:
         """Returns inputs as training sees them, with crops determined by the seed."""
         if self.training.augment is None:
             return x
-        with torch.random.fork_rng([x.device] if x.is_cuda else []):
-            torch.manual_seed(seed)
+        with seeded(seed, x.device):
             return self.training.augment(x)
 
     def account(self, phase: str = "only") -> Account:
@@ -114,13 +117,6 @@ class Lesson:
             return None
         identity: dict[str, Any] = {"task": self.number, "phase": phase}
         return Checkpoint(self.folder / f"task-{self.number}-{phase}.pt", identity)
-
-
-def new_head(features: int, classes: int, seed: int) -> nn.Linear:
-    """Returns a linear head initialised from the seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return nn.Linear(features, classes)
 
 
 def statistics(module: nn.Module) -> int:

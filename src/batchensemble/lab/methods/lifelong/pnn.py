@@ -7,7 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .lesson import Lesson, new_head, statistics
+from batchensemble.seeds import seeded
+
+from .lesson import Lesson, statistics
 from .method import Network
 from .trunk import Trunk
 
@@ -80,9 +82,8 @@ class Columns(nn.Module):
     def _column(self, lesson: Lesson) -> Column:
         seed = lesson.seed_in(self.seed)
         trunk = self.network(torch.Generator().manual_seed(seed))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            column = Column(trunk, new_head(trunk.features, lesson.classes, seed), len(self.columns))
+        with seeded(seed):
+            column = Column(trunk, lesson.new_head(trunk.features, self.seed), len(self.columns))
         return column.to(next(trunk.parameters()).device)
 
     def _answer(self, images: Tensor, task: int) -> Tensor:

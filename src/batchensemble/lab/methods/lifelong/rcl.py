@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from batchensemble.lifelong.data import Part
 
 from .controller import Controller
-from .growing import Growing, Widths, hold
-from .lesson import Lesson, new_head
+from .growing import Growing, Stamped, hold
+from .lesson import Lesson
 from .method import Network
 
 HELD_OUT = 0.2  # share of a task's rows on which rewards are measured
@@ -49,9 +49,9 @@ class RCL:
 class Trial(nn.Module):
     """A network with new units and a head."""
 
-    def __init__(self, net: Growing, head: nn.Linear, known: bool) -> None:
+    def __init__(self, net: Growing, head: nn.Linear) -> None:
         super().__init__()
-        self.net, self.head, self.known = net, head, known
+        self.net, self.head = net, head
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns the logits of the newest task."""
@@ -59,14 +59,12 @@ class Trial(nn.Module):
         return answers
 
 
-class Reinforced(nn.Module):
-    """A growing network, with a head and a width for every layer per task, and the controller."""
+class Reinforced(Stamped):
+    """A network that grows as far as its controller found worthwhile."""
 
     def __init__(self, method: RCL, net: Growing, seed: int) -> None:
-        super().__init__()
-        self.method, self.net, self.seed = method, net, seed
-        self.heads = nn.ModuleList()
-        self.stamps: list[Widths] = []
+        super().__init__(net, seed)
+        self.method = method
         self.controller = Controller(len(net.layers), method.choices, seed)
 
     def learn(self, lesson: Lesson) -> None:
@@ -91,8 +89,8 @@ class Reinforced(nn.Module):
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
         """Trains a network's new units (all units for the first task) and head."""
-        head = new_head(net.widths[-1], lesson.classes, lesson.seed_in(self.seed))
-        trial = Trial(net, head.to(next(net.parameters()).device), known).train()
+        head = lesson.new_head(net.widths[-1], self.seed)
+        trial = Trial(net, head.to(next(net.parameters()).device)).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
         lesson.train(
             trial,
@@ -122,17 +120,6 @@ class Reinforced(nn.Module):
         with lesson.meter.counting():
             labels = torch.cat([trial(images).argmax(1) for images in lesson.seen(x, self.seed).split(500)])
         return float((labels == y).float().mean())
-
-    @torch.no_grad()
-    def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits from the units that the task knew."""
-        answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
-        return answers
-
-    def parameters_kept(self) -> int:
-        """Counts the network, heads and widths."""
-        networks = (*self.net.parameters(), *self.heads.parameters())
-        return sum(parameter.numel() for parameter in networks) + sum(map(len, self.stamps))
 
     def numbers_remembered(self) -> int:
         """Counts the controller's parameters."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .lesson import Lesson, new_head, statistics
+from .lesson import Lesson, statistics
 from .method import Network
 
 
@@ -29,9 +29,8 @@ class ManyNetworks(nn.Module):
 
     def learn(self, lesson: Lesson) -> None:
         """Trains a new network."""
-        seed = lesson.seed_in(self.seed)
-        trunk = self.network(torch.Generator().manual_seed(seed))
-        head = new_head(trunk.features, lesson.classes, seed).to(next(trunk.parameters()).device)
+        trunk = self.network(torch.Generator().manual_seed(lesson.seed_in(self.seed)))
+        head = lesson.new_head(trunk.features, self.seed).to(next(trunk.parameters()).device)
         net = nn.Sequential(trunk, head).train()
         lesson.train(net, net, net)
         self.nets.append(net.eval())

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from batchensemble.lab.models import lenet, reduced_resnet18
-from batchensemble.lab.models.resnet import ResNet, bottleneck_block, make_stages, named
+from batchensemble.lab.models import ResNet, lenet, reduced_resnet18, resnet50
 
 
 class Trunk(nn.Module):
@@ -34,14 +33,14 @@ class Trunk(nn.Module):
         return x
 
 
-def lenet_trunk(generator: torch.Generator, channels: int = 3) -> Trunk:
+def lenet_trunk(generator: torch.Generator) -> Trunk:
     """LeNet up to its 84 features: two convolutions, two dense layers.
 
     Examples:
         >>> lenet_trunk(torch.Generator())(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 84])
     """
-    layers = list(lenet(2, channels=channels, generator=generator))
+    layers = list(lenet(2, generator=generator))
     places = ((0, 3), (3, 6), (6, 9), (9, 11))  # a flatten goes with the layer that needs it
     return Trunk([nn.Sequential(*layers[a:b]) for a, b in places], (6, 16, 120, 84))
 
@@ -58,7 +57,7 @@ def resnet18_trunk(generator: torch.Generator, filters: int = 20) -> Trunk:
 
 
 def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trunk:
-    """ResNet-50 with any number of filters; the published one has 64.
+    """ResNet-50: stem, four stages, pool.
 
     Examples:
         >>> with torch.device("meta"):
@@ -66,18 +65,8 @@ def resnet50_trunk(generator: torch.Generator | None, filters: int = 64) -> Trun
         >>> sum(p.numel() for p in trunk.parameters())
         23508032
     """
-    stem = named(
-        {
-            "conv": nn.Conv2d(3, filters, 7, stride=2, padding=3, bias=False),
-            "norm": nn.BatchNorm2d(filters),
-            "relu": nn.ReLU(),
-            "pool": nn.MaxPool2d(3, stride=2, padding=1),
-        }
-    )
-    widths = [filters * 2**i for i in range(4)]
-    stages = make_stages(bottleneck_block, filters, widths, [3, 4, 6, 3])
-    net = ResNet(stem, stages, 4 * widths[-1], None, generator=generator)
-    return _resnet_trunk(net, (filters, *(4 * width for width in widths)))
+    net = resnet50(None, filters=filters, generator=generator)
+    return _resnet_trunk(net, (filters, *(4 * filters * 2**i for i in range(4))))
 
 
 def _resnet_trunk(net: ResNet, widths: tuple[int, ...]) -> Trunk:

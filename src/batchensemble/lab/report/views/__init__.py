@@ -11,6 +11,9 @@ from batchensemble.lab.report.views.growth import over_label
 from batchensemble.lab.report.views.heatmaps import heatmaps
 from batchensemble.lab.report.views.maps import prediction_maps
 from batchensemble.lab.report.views.recipes import recipes
+from batchensemble.lab.report.views.regret_claims import best_mean_value, lower_mean_value
+from batchensemble.lab.report.views.regret_tables import paired_table, regret_table, rewards_table
+from batchensemble.lab.report.views.relative import relative_to
 from batchensemble.lab.report.views.reliability import reliability_diagrams
 from batchensemble.lab.report.views.severity import by_severity
 from batchensemble.lab.report.views.sooner import sooner
@@ -19,6 +22,7 @@ from batchensemble.lab.report.views.view import View
 __all__ = [
     "View",
     "bars",
+    "best_mean_value",
     "by_severity",
     "comparison",
     "cost_by_size",
@@ -27,13 +31,18 @@ __all__ = [
     "heatmaps",
     "higher",
     "lower",
+    "lower_mean_value",
     "on_a_par",
     "over_label",
     "over_steps",
+    "paired_table",
     "prediction_maps",
     "ratio",
     "recipes",
+    "regret_table",
+    "relative_to",
     "reliability_diagrams",
+    "rewards_table",
     "sooner",
     "training_curves",
 ]

@@ -21,18 +21,18 @@ HOW = (
     "that many networks."
 )
 RINGS = "Rings: what the paper says of four members."
+CLAIMED = 4
 Curves = Mapping[str, Curve]
 
 
 def cost_by_size(
-    claimed: Mapping[str, float], *, members: int = 4, name: str = "cost", title: str = "Cost against ensemble size"
+    claimed: Mapping[str, float], *, name: str = "cost", title: str = "Cost against ensemble size"
 ) -> View:
     """Draws test time, memory (on a GPU) and parameters against the ensemble's size.
 
     Args:
-        claimed: BatchEnsemble's cost at `members` according to the paper, relative to one network, by metric
+        claimed: the cost of four members according to the paper, relative to one network, by metric
             (`relative_seconds`, `relative_memory`, `relative_parameters`); drawn only at the paper's scale.
-        members: the size that the paper's claim is about.
         name: name of its files.
         title: what it shows.
 
@@ -56,7 +56,7 @@ def cost_by_size(
             axes = grid(canvas, len(found), across)
             for panel, (heading, metric, curves) in zip(axes, found, strict=True):
                 draw_curves(panel, curves)
-                _reference(panel, curves, members, rings.get(metric))
+                _reference(panel, curves, rings.get(metric))
                 panel.set_title(heading)
             canvas.supylabel("times one network (log)", fontsize=10)
             canvas.supxlabel("members (log)", fontsize=10)
@@ -86,14 +86,14 @@ def _rows(evidence: Evidence) -> Iterator[list[dict[str, Any]]]:
     yield from (rows for _, rows in evidence.with_metric("cost"))
 
 
-def _reference(panel: "Axes", curves: Curves, members: int, claim: float | None) -> None:
+def _reference(panel: "Axes", curves: Curves, claim: float | None) -> None:
     """Draws the line of as many networks and the paper's ring, and sets axes in powers of two."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     sizes = sorted({size for curve in curves.values() for size in curve.x})
     panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="that many networks")
     if claim is not None:
-        panel.plot(members, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
+        panel.plot(CLAIMED, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
     panel.set(xscale="log", yscale="log")
     panel.xaxis.set_major_locator(FixedLocator(sizes))
     panel.yaxis.set_major_locator(LogLocator(2))  # costs may exceed sizes

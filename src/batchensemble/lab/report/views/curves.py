@@ -78,7 +78,7 @@ def training_curves(
 ) -> View:
     """Draws a panel per logged metric and per data set, over epochs, with a band over seeds.
 
-    Reads `log` of the records: the lines of a training's log, or a list of such logs for several trainings.
+    Reads `log` of the records: a list of logs, one for every training.
     """
     shown = tuple(map(quantity, metrics))
 
@@ -94,7 +94,7 @@ def training_curves(
 
 def _logs(part: Evidence, rows: str) -> dict[str, list[Lines]]:
     return {
-        method: [log for _, found in part.with_metric("log", **{rows: method}) for log in _split(found)]
+        method: [log for _, logs in part.with_metric("log", **{rows: method}) for log in logs]
         for method in part.labels(rows)
     }
 
@@ -177,8 +177,3 @@ def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
 def _column(log: Lines, metric: str) -> tuple[list[float], list[float | None]]:
     kept = [line for line in log if metric in line]
     return [line["epoch"] + 1 for line in kept], [line[metric] for line in kept]
-
-
-def _split(log: Any) -> list[Lines]:
-    """Returns one log or several as a list of logs."""
-    return log if log and isinstance(log[0], list) else [log]

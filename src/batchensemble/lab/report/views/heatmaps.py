@@ -22,14 +22,7 @@ WRITTEN = 6  # matrices up to this size show their numbers
 Matrix = NDArray[np.float64]
 
 
-def heatmaps(
-    metric: str | Quantity,
-    *,
-    rows: str = "method",
-    xlabel: str = "accuracy on task",
-    name: str = "matrices",
-    title: str = "",
-) -> View:
+def heatmaps(metric: str | Quantity, *, rows: str = "method", name: str = "matrices", title: str = "") -> View:
     """Draws a matrix for every method, the mean over seeds, on a common colour scale.
 
     Reads a list of lists in the records; `None` where there is no number (a task not learned yet).
@@ -49,7 +42,7 @@ def heatmaps(
             for panel, (name, matrix) in zip(axes, drawn.items(), strict=True):
                 image = _panel(panel, matrix, float(every.min()), float(every.max()))
                 panel.set_title(textwrap.fill(name, 26), fontsize=9)
-            canvas.supxlabel(xlabel, fontsize=10)
+            canvas.supxlabel("accuracy on task", fontsize=10)
             canvas.supylabel("after task", fontsize=10)
             bar = canvas.colorbar(image, ax=axes, label=shown.heading, shrink=0.8)
             bar.outline.set_visible(False)

@@ -53,13 +53,13 @@ def prediction_maps(
         name: name of its files.
         title: what it shows.
 
-    Reads the arrays `pictures (N, C, H, W)`, `labels (N,)`, `logits (members, N, classes)`, `single (N, classes)`
-    and the metric `class_names` of the first record of each method.
+    Reads the arrays `pictures (N, C, H, W)`, `labels (N,)`, `logits (members, N, classes)`, `single (N, classes)`,
+    `rows (N,)` and the metric `class_names` of the first record of each method.
     """
 
     def view(evidence: Evidence) -> Figure:
         firsts = {
-            name: next(part.with_array("pictures", "labels", "logits", "single"), None)
+            name: next(part.with_array("pictures", "labels", "logits", "single", "rows"), None)
             for name, part in evidence.kinds(rows).items()
         }
         made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
@@ -90,7 +90,8 @@ def _maps(record: Record, which: str, count: int) -> list[_Map]:
     members = _softmax(record.arrays["logits"])
     single, labels = _softmax(record.arrays["single"]), np.asarray(record.arrays["labels"])
     mean = members.mean(0)
-    order = _once(record, len(labels))
+    # Each image once: one may be both drawn by seed and telling.
+    order = sorted(np.unique(record.arrays["rows"], return_index=True)[1].tolist())
     if which == "telling":
         tells = (mean.argmax(-1) == labels) & (single.argmax(-1) != labels)
         order = sorted(filter(tells.__getitem__, order), key=lambda place: -single[place].max())
@@ -103,19 +104,18 @@ def _maps(record: Record, which: str, count: int) -> list[_Map]:
     ]
 
 
-def _once(record: Record, count: int) -> list[int]:
-    """Returns the indices of images, each image once: one may be both drawn by seed and telling."""
-    rows = record.arrays["rows"] if "rows" in record.arrays else np.arange(count)
-    return sorted(np.unique(rows, return_index=True)[1].tolist())
-
-
 def _map(picture: NDArray[Any], probs: NDArray[np.float64], rows: tuple[str, ...], names: Any, right: int) -> _Map:
     strongest = np.argsort(-probs.max(0), kind="stable")[:CLASSES]
     shown = sorted({*map(int, strongest), right})
     if len(shown) > CLASSES:  # keep the correct class, drop the least probable
         shown = sorted({*map(int, strongest[: CLASSES - 1]), right})
-    shape = picture.transpose(1, 2, 0) if picture.ndim == 3 else picture
-    return _Map(shape, probs[:, shown], rows, tuple(str(names[place]) for place in shown), shown.index(right))
+    return _Map(
+        picture.transpose(1, 2, 0),
+        probs[:, shown],
+        rows,
+        tuple(str(names[place]) for place in shown),
+        shown.index(right),
+    )
 
 
 def _softmax(logits: Any) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from batchensemble.lab.data.text import PAD, Prepared
 from batchensemble.lab.models.transformer import dropping
 from batchensemble.nn.mode import evaluating
+from batchensemble.seeds import seeded
 
 from .batches import Batch, validation_batches
 from .objective import mean_log_prob, member_log_probs
@@ -67,9 +68,7 @@ class Evaluator:
         def ask(batch: Batch) -> Tensor:
             return torch.cat([member_log_probs(net, batch) for _ in range(samples)])
 
-        device = self.fabric.device
-        with torch.random.fork_rng([device] if device.type == "cuda" else []), dropping(net, rate):
-            torch.manual_seed(seed)
+        with seeded(seed, self.fabric.device), dropping(net, rate):
             return self._likelihood(ask)
 
     def best_dropout(self, net: nn.Module, rates: Sequence[float], samples: int, seed: int) -> dict[float, Likelihood]:

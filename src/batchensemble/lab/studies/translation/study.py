@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Self
 
+from batchensemble.lab.data.text import Prepared
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
@@ -132,7 +133,7 @@ def to_perplexity(
     return {f"{what}_to_perplexity": learnt[what][-1] if there else None for what in ("steps", "tokens", "seconds")}
 
 
-def _sets(trainer: Trainer) -> tuple[Any, Any]:
+def _sets(trainer: Trainer) -> tuple[Prepared, Prepared]:
     return trainer.data.valid, trainer.data.test
 
 

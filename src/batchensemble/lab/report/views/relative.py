@@ -1,4 +1,4 @@
-"""Lifelong learning in the report: costs relative to those of one method."""
+"""Metrics relative to those of one method."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -9,15 +9,15 @@ from scipy import stats
 from batchensemble import metrics
 from batchensemble.lab.records import Published
 from batchensemble.lab.report import Place, Verdict
-from batchensemble.lab.report.bandits import (
-    Regrets,
+from batchensemble.lab.report.evidence import NotMeasured
+from batchensemble.lab.report.views import (
     best_mean_value,
     lower_mean_value,
     paired_table,
     regret_table,
     rewards_table,
 )
-from batchensemble.lab.report.evidence import NotMeasured
+from batchensemble.lab.report.views.regret import Regrets
 
 TRIALS = {
     ("Ours", "Wheel"): [10.0, 12.0, 14.0],
