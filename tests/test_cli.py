@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 from rich.console import Console
@@ -149,12 +151,35 @@ def test_the_help_names_the_data_sets_that_there_are(run):
     assert ", ".join(cli.FILES) in " ".join(run("data", "--help").output.replace("│", " ").split())
 
 
-def test_two_processes_at_one_run(run, tmp_path):
-    busy = Store(tmp_path / "results").path(Run("counting", {"to": 3}, "smoke"))
-    with locked(busy):
+def test_what_another_process_is_at_is_left_to_it(run, tmp_path):
+    store = Store(tmp_path / "results")
+    first, second = (Run("counting", {"to": to}, "smoke") for to in (3, 9))
+    with locked(store.path(first)):
         done = run("run", "counting")
     assert done.exit_code == 1
     assert "another process is working on" in done.output
+    assert (store.has(first), store.has(second)) == (False, True)
+
+
+def test_what_another_process_is_at_is_waited_for_last(run, tmp_path):
+    store = Store(tmp_path / "results")
+    first, second = (Run("counting", {"to": to}, "smoke") for to in (3, 9))
+    done = []
+    with locked(store.path(first)):
+        here = Thread(target=lambda: done.append(run("run", "counting", "--wait")))
+        here.start()
+        wait_until(lambda: store.has(second))
+        assert not store.has(first)
+    here.join(30)
+    assert done[0].exit_code == 0
+    assert store.has(first)
+
+
+def wait_until(true, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_damaged_record_is_named(run, tmp_path):

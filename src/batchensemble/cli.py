@@ -264,13 +264,29 @@ def _todo(
 
 
 def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
-    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
+    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run.
+
+    Runs that another process is working on come last, so that several processes share the work.
+    """
+    together = is_one_of_several(context.devices)  # processes that train together keep to one order
     with _progress(context) as progress:
+        context = replace(context, progress=progress)
+        at_first = context if together else replace(context, wait=False)
         progress.start("runs", len(todo))
+        busy: dict[Run, Study] = {}
         for number, (run, study) in enumerate(todo.items(), start=1):
             if not (console.is_terminal or store.has(run)):
                 console.print(f"run {number} of {len(todo)}: {run.name}", highlight=False, soft_wrap=True)
-            perform(study, run, store, replace(context, progress=progress))
+            try:
+                perform(study, run, store, at_first)
+            except Busy:
+                if together:
+                    raise
+                busy[run] = study
+            else:
+                progress.advance()
+        for run, study in busy.items():
+            perform(study, run, store, context)
             progress.advance()
         progress.end()
 
