@@ -10,7 +10,7 @@ from batchensemble.lab.data import load_table
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Naive, Single, Stream
 from batchensemble.lab.records import Run, plain
 from batchensemble.lab.studies.study import Context
-from batchensemble.lab.studies.tables import TABLES, Settings, TableBatches, predict
+from batchensemble.lab.studies.tables import TABLES, Settings, TableBatches, predict_rows
 from batchensemble.lab.studies.tables import _trained as trained
 from batchensemble.lab.training.devices import start_fabric
 
@@ -36,8 +36,9 @@ def test_numbers_are_those_of_the_predictions(context):
     settings = replace(TOY, method=BatchEnsemble(2))
     found = record_of(context, settings, seed=3).metrics
     train, test = load_table("toy")
-    parts = [trained(settings, part, train, start_fabric("cpu"), context) for part in settings.method.parts(3)]
-    probs = predict(settings, parts, test, seed=3).outputs.double().softmax(-1).mean(0)
+    fabric = start_fabric("cpu")
+    parts = [trained(settings, part, train, fabric, context) for part in settings.method.parts(3)]
+    probs = predict_rows(settings, parts, test, fabric, seed=3).outputs.double().softmax(-1).mean(0)
     assert found["accuracy"] == pytest.approx(accuracy_score(test.labels, probs.argmax(1)))
     assert found["nll"] == pytest.approx(log_loss(test.labels, probs), rel=1e-5)
     assert found["train_accuracy"] > 0.5  # three classes

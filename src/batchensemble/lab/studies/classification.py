@@ -15,7 +15,7 @@ from batchensemble.lab.studies.classifier import Classifier
 from batchensemble.lab.studies.corrupted import corrupted_sets
 from batchensemble.lab.studies.images import UNSEEN, load_images
 from batchensemble.lab.studies.kept import arrays_of, joined, measured, prediction_of, record_with_predictions
-from batchensemble.lab.studies.parts import Trained, cost_of, weights_folder
+from batchensemble.lab.studies.parts import cost_of, weights_folder
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.scores import detection, quality, scores
@@ -79,19 +79,18 @@ class Bench:
         """The run's seed."""
         return self.run.seed
 
-    def classifier(self, recipe: Recipe) -> tuple[Classifier, list[Trained]]:
-        """Returns a recipe's classifier, trained now or earlier, and its parts."""
+    def classifier(self, recipe: Recipe) -> Classifier:
+        """Returns a recipe's classifier, trained now or earlier."""
         parts = self.trainer.parts(recipe, self.seed)
-        models = [part.model for part in parts]
         view, fabric = self.trainer.view, self.trainer.fabric
-        return Classifier(recipe.method, models, view, fabric, self.settings.samples, self.seed), parts
+        return Classifier(recipe.method, parts, view, fabric, self.settings.samples, self.seed)
 
     def rival(self, recipe: Recipe) -> Prediction:
         """Returns another recipe's predictions on the test set, from its records if its weights are gone."""
         recorded = _recorded(self.run, recipe, self.context)
         if recorded and self.settings.rows is None:
             return prediction_of(recorded)[0]
-        return self.classifier(recipe)[0].predict(self.test)
+        return self.classifier(recipe).predict(self.test)
 
 
 Outcome = tuple[dict[str, Any], dict[str, Any]]
@@ -108,10 +107,10 @@ def run(run: Run, context: Context) -> Record:
     bench = _bench(run, settings, context)
     if networks:
         return measured(run, networks, *pictures(bench, prediction_of(networks)[0]))
-    classifier, parts = bench.classifier(settings.recipe)
+    classifier = bench.classifier(settings.recipe)
     metrics, arrays = MEASURES[settings.test](bench, classifier)
-    log = {"log": [_thinned(part.log) for part in parts]} if settings.test == "clean" else {}
-    cost = cost_of(parts, settings.recipe.method, settings.recipe.epochs, settings.samples)
+    log = {"log": [_thinned(part.log) for part in classifier.parts]} if settings.test == "clean" else {}
+    cost = cost_of(classifier.parts, settings.recipe.method, settings.recipe.epochs, settings.samples)
     fabric = bench.trainer.fabric
     where = hardware(fabric.device, fabric.world_size)
     return Record(run, {**metrics, **cost, **log}, Provenance.now(where, since=began), arrays)

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-from torch import nn
-
 from batchensemble import Prediction
 from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import Method
 from batchensemble.lab.studies.images import View
-from batchensemble.seeds import seeded
+from batchensemble.lab.studies.parts import Trained, predict
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -23,7 +20,7 @@ class Classifier:
 
     Args:
         method: computes the logits of all parts.
-        models: the parts, in evaluation mode.
+        parts: what was trained.
         view: turns images into the networks' inputs.
         fabric: their device and precision.
         samples: number of dropout samples, if there is dropout.
@@ -32,7 +29,7 @@ class Classifier:
     """
 
     method: Method
-    models: Sequence[nn.Module]
+    parts: Sequence[Trained]
     view: View
     fabric: "Fabric"
     samples: int = 8
@@ -41,10 +38,5 @@ class Classifier:
 
     def predict(self, data: ImageSet) -> Prediction:
         """Returns every member's logits `(members, N, classes)` for every image, on the CPU."""
-        with torch.no_grad(), seeded(self.seed, self.fabric.device), self.fabric.autocast():
-            parts = [self._logits(images) for images in torch.split(data.images, self.batch)]
-        return Prediction(torch.cat(parts, dim=1))
-
-    def _logits(self, images: torch.Tensor) -> torch.Tensor:
-        seen = self.view(images.to(self.fabric.device))
-        return self.method.logits(self.models, seen, self.samples).float().cpu()
+        inputs = (self.view(images.to(self.fabric.device)) for images in data.images.split(self.batch))
+        return predict(self.method, self.parts, inputs, self.fabric, self.samples, self.seed)

@@ -1,17 +1,20 @@
 """The trainings that a method consists of: each is done once, and found again by whoever asks for the same one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from batchensemble import Prediction
 from batchensemble.lab.methods.ensembles import Method, SeededMethod, settings_of
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.training.devices import locked_together
 from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
+from batchensemble.seeds import seeded
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -63,6 +66,25 @@ def weights_folder(context: Context, recipe: Trainable, part: SeededMethod) -> P
     """Returns the folder of a part's weights, named by everything they depend on."""
     settings = {**recipe.settings(), "method": settings_of(part.method)}
     return context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
+
+
+def predict(
+    method: Method, parts: Sequence[Trained], inputs: Iterable[Tensor], fabric: "Fabric", samples: int, seed: int
+) -> Prediction:
+    """Returns every member's logits `(members, N, classes)` for every row of the inputs, on the CPU.
+
+    Args:
+        method: computes the logits of all parts.
+        parts: its trained parts.
+        inputs: the rows, as many at a time as go through the networks together.
+        fabric: their device and precision.
+        samples: number of dropout samples, if there is dropout.
+        seed: seeds those samples.
+    """
+    models = [part.model for part in parts]
+    with torch.no_grad(), seeded(seed, fabric.device), fabric.autocast():
+        logits = [method.logits(models, rows, samples).float().cpu() for rows in inputs]
+    return Prediction(torch.cat(logits, dim=1))
 
 
 def cost_of(parts: Sequence[Trained], method: Method, epochs: int, samples: int) -> dict[str, Any]:

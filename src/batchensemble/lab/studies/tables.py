@@ -15,17 +15,19 @@ from batchensemble.lab.methods.ensembles.method import Method
 from batchensemble.lab.models import dense_classifier
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
-from batchensemble.lab.studies.parts import Trained, cost_of, train_part
+from batchensemble.lab.studies.parts import Trained, cost_of, predict, train_part
 from batchensemble.lab.studies.scores import quality, scores
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.fit import TrainingJob
 from batchensemble.lab.training.optimizers import adamw
 from batchensemble.lab.training.schedules import cosine
-from batchensemble.seeds import seed_of, seeded
+from batchensemble.seeds import seed_of
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+AT_ONCE = 4096  # rows per forward pass
 
 
 @dataclass(frozen=True)
@@ -100,21 +102,18 @@ def run(run: Run, context: Context) -> Record:
     fabric = start_fabric(context.device)
     train, test = (table.to(fabric.device) for table in load_table(settings.data, context.data))
     parts = [_trained(settings, part, train, fabric, context) for part in settings.method.parts(run.seed)]
-    known = scores(predict(settings, parts, train, run.seed), train.labels.cpu())
+    on_train, on_test = (predict_rows(settings, parts, table, fabric, run.seed) for table in (train, test))
     metrics = {
-        **quality(predict(settings, parts, test, run.seed), test.labels.cpu()),
-        "train_accuracy": known["accuracy"],
+        **quality(on_test, test.labels.cpu()),
+        "train_accuracy": scores(on_train, train.labels.cpu())["accuracy"],
         **cost_of(parts, settings.method, settings.epochs, settings.samples),
     }
     return Record(run, metrics, Provenance.now(hardware(fabric.device), since=began))
 
 
-def predict(settings: Settings, parts: list[Trained], data: Table, seed: int) -> Prediction:
-    """Returns every member's logits `(members, N, classes)` for every row, on the CPU."""
-    models = [part.model for part in parts]
-    with torch.no_grad(), seeded(seed, data.rows.device):
-        pieces = [settings.method.logits(models, rows, settings.samples).cpu() for rows in data.rows.split(4096)]
-    return Prediction(torch.cat(pieces, 1))
+def predict_rows(settings: Settings, parts: list[Trained], data: Table, fabric: "Fabric", seed: int) -> Prediction:
+    """Returns every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
+    return predict(settings.method, parts, data.rows.split(AT_ONCE), fabric, settings.samples, seed)
 
 
 def _trained(settings: Settings, part: SeededMethod, train: Table, fabric: "Fabric", context: Context) -> Trained:
