@@ -15,7 +15,6 @@ from batchensemble.lab.models import resnet
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
-from batchensemble.lab.studies.kept import joined
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
@@ -38,6 +37,13 @@ def record_of(context, recipe, seed=0, **test):
 
 def trainings(context):
     return {folder.name for folder in (context.work / "weights").iterdir() if folder.name != ".locks"}
+
+
+def store_of(folder, *records):
+    store = Store(folder)
+    for record in records:
+        store.put(record)
+    return store
 
 
 def test_numbers_are_those_of_the_kept_predictions(context):
@@ -79,16 +85,18 @@ def test_a_naive_ensemble_is_made_of_records_where_weights_are_gone(tmp_path):
     assert not (tmp_path / "second").exists(), "nothing was trained"
     assert made.metrics["parameters"] == sum(single.metrics["parameters"] for single in singles)
     assert made.metrics["log"] == [line for single in singles for line in single.metrics["log"]]
-    mixed = joined(naive, [singles[0], singles[1].untimed()])
+    mixed_store = store_of(tmp_path / "mixed", singles[0], singles[1].untimed())
+    mixed = perform(CLASSIFICATION, naive, mixed_store, second)
     assert "training_seconds" not in mixed.metrics
     old = replace(
         singles[0],
         metrics={name: value for name, value in singles[0].metrics.items() if name != "log"},
         provenance=replace(singles[0].provenance, versions={"torch": "2.11.0"}),
     )
-    of_old = joined(naive, [old, singles[1]])
+    of_old = perform(CLASSIFICATION, naive, store_of(tmp_path / "old", old, singles[1]), second)
     assert of_old.metrics["log"] == singles[1].metrics["log"], "records before there were logs"
     assert of_old.provenance.versions == {"torch": "2.11.0"}, "where its networks were trained"
+    assert not (tmp_path / "second").exists(), "nothing was trained"
     missing = {name for name in trained.metrics if name not in made.metrics}
     assert missing == {"train_accuracy"}
     for name in ("accuracy", "nll", "ece", "member_accuracy", "disagreement", "train_loss", "passes", "epochs"):
@@ -139,6 +147,28 @@ def test_pictures_are_made_of_records_where_weights_are_gone(method, tmp_path):
     assert made.metrics["parameters"] == trained.metrics["parameters"]
     np.testing.assert_array_equal(made.arrays["rows"], trained.arrays["rows"])
     np.testing.assert_allclose(made.arrays["logits"], trained.arrays["logits"], atol=2e-3)
+
+
+def test_kept_predictions_stand_for_as_many_samples_as_were_drawn(tmp_path):
+    store, recipe = Store(tmp_path / "results"), replace(FIGURES, method=Dropout(rate=0.5))
+    first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
+    for samples in (3, 8):
+        kept = Settings(recipe, samples=samples)
+        perform(CLASSIFICATION, Run("classification", kept.settings(), "smoke"), store, first)
+    for samples in (3, 8, 2):
+        assert not (tmp_path / "second").exists(), "nothing was trained yet"
+        asked = Settings(recipe, test="pictures", against=recipe, samples=samples)
+        maps = perform(CLASSIFICATION, Run("classification", asked.settings(), "smoke"), store, second)
+        assert len(maps.arrays["logits"]) == samples
+    assert len(trainings(second)) == 1, "neither three nor eight samples stand for two"
+
+
+def test_a_record_is_not_made_of_itself(tmp_path):
+    first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
+    record = record_of(first, FIGURES)
+    again = record_of(replace(second, store=store_of(tmp_path / "results", record)), FIGURES)
+    assert trainings(second) == trainings(first)
+    assert again.metrics["train_accuracy"] == record.metrics["train_accuracy"]
 
 
 def test_samples_share_a_training_and_are_drawn_by_seed(context):

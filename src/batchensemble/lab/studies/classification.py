@@ -3,18 +3,18 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 
-from batchensemble import Prediction
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.provenance import Provenance, hardware
+from batchensemble.lab.methods.ensembles import SeededMethod
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.classifier import Classifier
 from batchensemble.lab.studies.corrupted import corrupted_sets
-from batchensemble.lab.studies.images import UNSEEN, load_images
-from batchensemble.lab.studies.kept import arrays_of, joined, measured, prediction_of, record_with_predictions
+from batchensemble.lab.studies.images import UNSEEN, Sets, load_images
+from batchensemble.lab.studies.kept import Kept, arrays_of
 from batchensemble.lab.studies.parts import cost_of, weights_folder
 from batchensemble.lab.studies.pictures import choose_pictures
 from batchensemble.lab.studies.recipe import Recipe
@@ -24,7 +24,6 @@ from batchensemble.lab.studies.trainer import Trainer, trainer_of
 from batchensemble.lab.training.devices import start_fabric
 
 Test = Literal["clean", "corruptions", "unseen", "pictures"]
-CURVE = 50  # most epochs of a training's log that a record keeps
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,6 @@ class Settings:
         against = self.against and self.against.settings()
         return {**vars(self), "recipe": self.recipe.settings(), "against": against}
 
-    def need_predictions_only(self) -> bool:
-        """Returns whether predictions on the whole test set, which records keep, are all that is measured."""
-        return self.test in ("clean", "pictures") and replace(self, test="clean", against=None) == Settings(self.recipe)
-
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Builds the settings from JSON."""
@@ -64,144 +59,138 @@ class Settings:
         return cls(**{**settings, **own, "corruptions": tuple(settings["corruptions"])})
 
 
+def run(run: Run, context: Context) -> Record:
+    """Measures the run's recipe, trained now or earlier, or what records have kept of it, and adds up its cost."""
+    began = time.time()
+    settings = Settings.of(run.settings)
+    bench = Bench(run, settings, context)
+    found = MEASURES[settings.test](bench)
+    cost = cost_of(found.of.parts, settings.recipe.method, settings.recipe.epochs, settings.samples)
+    return Record(run, {**found.metrics, **cost}, found.of.provenance(since=began), found.arrays)
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """Everything a measurement may use."""
+    """Everything a measurement may use; images are loaded and networks trained when it asks for them."""
 
     run: Run
     settings: Settings
     context: Context
-    trainer: Trainer
-    test: ImageSet
 
-    @property
-    def seed(self) -> int:
-        """The run's seed."""
-        return self.run.seed
+    def trained_or_kept(self, recipe: Recipe) -> Classifier | Kept:
+        """Returns what answers for a recipe on the test set: its networks, or records if its weights are gone."""
+        return self._kept(recipe) or self.trained(recipe)
 
-    def classifier(self, recipe: Recipe) -> Classifier:
+    def trained(self, recipe: Recipe) -> Classifier:
         """Returns a recipe's classifier, trained now or earlier."""
-        parts = self.trainer.parts(recipe, self.seed)
-        view, fabric = self.trainer.view, self.trainer.fabric
-        return Classifier(recipe.method, parts, view, fabric, self.settings.samples, self.seed)
+        seed, trainer = self.run.seed, self.trainer
+        parts = trainer.parts(recipe, seed)
+        return Classifier(recipe.method, parts, trainer.view, trainer.fabric, self.test, self.settings.samples, seed)
 
-    def rival(self, recipe: Recipe) -> Prediction:
-        """Returns another recipe's predictions on the test set, from its records if its weights are gone."""
-        recorded = _recorded(self.run, recipe, self.context)
-        if recorded and self.settings.rows is None:
-            return prediction_of(recorded)[0]
-        return self.classifier(recipe).predict(self.test)
+    def _kept(self, recipe: Recipe) -> Kept | None:
+        """Returns what records have kept, if any weights are gone and all records are there, none the run's own."""
+        parts = recipe.method.parts(self.run.seed)
+        if all(weights_folder(self.context, recipe, part).exists() for part in parts):
+            return None
+        runs = [self._clean(recipe, part) for part in parts]
+        return None if self.run in runs else Kept.of(runs, self.context.store)
 
+    def _clean(self, recipe: Recipe, part: SeededMethod) -> Run:
+        """Returns the run whose record keeps a part's predictions for the same test images."""
+        own = replace(recipe, method=part.method)
+        settings = replace(self.settings, recipe=own, test="clean", against=None)
+        return replace(self.run, settings=settings.settings(), seed=part.seed)
 
-Outcome = tuple[dict[str, Any], dict[str, Any]]
-"""Metrics and arrays."""
+    @cached_property
+    def trainer(self) -> Trainer:
+        """Trains networks on the training images."""
+        recipe, context = self.settings.recipe, self.context
+        fabric = start_fabric(context.device, context.devices, recipe.precision)
+        return trainer_of(recipe, self._images[0], fabric, context)
 
+    @cached_property
+    def test(self) -> ImageSet:
+        """The test images."""
+        test, rows = self._images[1], self.settings.rows
+        return test if rows is None else test.take(torch.arange(rows))
 
-def run(run: Run, context: Context) -> Record:
-    """Trains the run's recipe, unless it is trained already, and measures it."""
-    began = time.time()
-    settings = Settings.of(run.settings)
-    networks = _recorded(run, settings.recipe, context) if settings.need_predictions_only() else []
-    if networks and settings.test == "clean":
-        return joined(run, networks)
-    bench = _bench(run, settings, context)
-    if networks:
-        return measured(run, networks, *pictures(bench, prediction_of(networks)[0]))
-    classifier = bench.classifier(settings.recipe)
-    metrics, arrays = MEASURES[settings.test](bench, classifier)
-    log = {"log": [_thinned(part.log) for part in classifier.parts]} if settings.test == "clean" else {}
-    cost = cost_of(classifier.parts, settings.recipe.method, settings.recipe.epochs, settings.samples)
-    fabric = bench.trainer.fabric
-    where = hardware(fabric.device, fabric.world_size)
-    return Record(run, {**metrics, **cost, **log}, Provenance.now(where, since=began), arrays)
-
-
-def _recorded(run: Run, recipe: Recipe, context: Context) -> list[Record]:
-    """Returns the records of a recipe's networks if weights are gone and every record has its predictions."""
-    parts = recipe.method.parts(run.seed)
-    if all(weights_folder(context, recipe, part).exists() for part in parts):
-        return []
-    recipes = [(replace(recipe, method=part.method), part.seed) for part in parts]
-    runs = [replace(run, settings=Settings(one).settings(), seed=seed) for one, seed in recipes]
-    records = [record_with_predictions(context.store, one) for one in runs if one != run]
-    found = [record for record in records if record is not None]
-    return found if len(found) == len(parts) else []
+    @cached_property
+    def _images(self) -> Sets:
+        return load_images(self.settings.recipe.data, self.context.data)
 
 
-def _bench(run: Run, settings: Settings, context: Context) -> Bench:
-    recipe = settings.recipe
-    fabric = start_fabric(context.device, context.devices, recipe.precision)
-    everything, test = load_images(recipe.data, context.data)
-    trainer = trainer_of(recipe, everything, fabric, context)
-    shown = test if settings.rows is None else test.take(torch.arange(settings.rows))
-    return Bench(run, settings, context, trainer, shown)
+class Outcome(NamedTuple):
+    """What a measurement found, and of what."""
+
+    of: Classifier | Kept
+    metrics: dict[str, Any]
+    arrays: dict[str, Any]
 
 
-def measure_clean(bench: Bench, classifier: Classifier) -> Outcome:
-    """Measures quality, calibration and diversity on the test set, and accuracy on training images."""
-    prediction, labels = classifier.predict(bench.test), bench.test.labels
-    # As many training images as there are test images are enough for the training accuracy.
+def measure_clean(bench: Bench) -> Outcome:
+    """Measures quality, calibration and diversity on the test set, and keeps predictions and logs of training."""
+    ours = bench.trained_or_kept(bench.settings.recipe)
+    prediction, labels = ours.on_test()
+    metrics = {**quality(prediction, labels), **_on_training_images(bench, ours), "log": ours.curves()}
+    return Outcome(ours, metrics, arrays_of(prediction, labels))
+
+
+def _on_training_images(bench: Bench, ours: Classifier | Kept) -> dict[str, float]:
+    """Returns the accuracy on training images, for which records keep no predictions."""
+    if isinstance(ours, Kept):
+        return {}
+    # As many training images as there are test images are enough.
     train = bench.trainer.train.take(torch.arange(min(len(bench.test), len(bench.trainer.train))))
-    known = scores(replace(classifier, samples=1).predict(train), train.labels.cpu())
-    return {**quality(prediction, labels), "train_accuracy": known["accuracy"]}, arrays_of(prediction, labels)
+    prediction = replace(ours, samples=1).predict(train)
+    return {"train_accuracy": scores(prediction, train.labels.cpu())["accuracy"]}
 
 
-def measure_corruptions(bench: Bench, classifier: Classifier) -> Outcome:
+def measure_corruptions(bench: Bench) -> Outcome:
     """Measures every corruption at every severity, and the clean images as severity zero."""
-    names = bench.settings.corruptions
+    ours = bench.trained(bench.settings.recipe)
     rows = []
-    for name, severity, images in corrupted_sets(bench.test, names, bench.context):
-        found = scores(classifier.predict(images), images.labels)
+    for name, severity, images in corrupted_sets(bench.test, bench.settings.corruptions, bench.context):
+        found = scores(ours.predict(images), images.labels)
         rows.append({"corruption": name, "severity": severity, **found})
     corrupted = [row for row in rows if row["severity"]]
     means = {f"corrupted_{name}": _mean(corrupted, name) for name in ("accuracy", "nll", "brier", "ece")}
-    return {"shift": rows, **means}, {}
-
-
-def measure_unseen(bench: Bench, classifier: Classifier) -> Outcome:
-    """Compares the entropy on the test set with that on images of classes never seen in training."""
-    unseen = UNSEEN[bench.settings.recipe.data](bench.context.data)
-    known, unknown = classifier.predict(bench.test), classifier.predict(unseen)
-    arrays = {"entropy_known": known.entropy.numpy(), "entropy_unknown": unknown.entropy.numpy()}
-    return {**scores(known, bench.test.labels), **detection(known, unknown), "unseen": unseen.name}, arrays
-
-
-def measure_pictures(bench: Bench, classifier: Classifier) -> Outcome:
-    """Keeps a few test images with every member's logits for them, beside those of one network."""
-    return pictures(bench, classifier.predict(bench.test))
-
-
-def pictures(bench: Bench, ours: Prediction) -> Outcome:
-    """The same, for predictions made now or earlier."""
-    alone = bench.rival(bench.settings.against or Recipe())
-    rows = choose_pictures(ours, alone, bench.test.labels, bench.seed)
-    arrays = {
-        "pictures": bench.test.images[rows].numpy(),
-        "labels": bench.test.labels[rows].numpy(),
-        "logits": ours.outputs[:, rows].numpy(),
-        "single": alone.outputs[0, rows].numpy(),
-        "rows": rows.numpy(),
-    }
-    return {**scores(ours, bench.test.labels), "class_names": list(bench.test.class_names)}, arrays
-
-
-MEASURES: dict[Test, Callable[[Bench, Classifier], Outcome]] = {
-    "clean": measure_clean,
-    "corruptions": measure_corruptions,
-    "unseen": measure_unseen,
-    "pictures": measure_pictures,
-}
+    return Outcome(ours, {"shift": rows, **means}, {})
 
 
 def _mean(rows: list[dict[str, Any]], name: str) -> float:
     return float(sum(row[name] for row in rows) / len(rows))
 
 
-def _thinned(log: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Returns evenly spaced epochs of a training's log, including the last."""
-    every = -(-len(log) // CURVE)
-    names = ("epoch", "cross_entropy", "accuracy")
-    return [{name: round(line[name], 5) for name in names} for line in log[::-1][::every]][::-1]
+def measure_unseen(bench: Bench) -> Outcome:
+    """Compares the entropy on the test set with that on images of classes never seen in training."""
+    ours = bench.trained(bench.settings.recipe)
+    unseen = UNSEEN[bench.settings.recipe.data](bench.context.data)
+    known, unknown = ours.predict(bench.test), ours.predict(unseen)
+    metrics = {**scores(known, bench.test.labels), **detection(known, unknown), "unseen": unseen.name}
+    arrays = {"entropy_known": known.entropy.numpy(), "entropy_unknown": unknown.entropy.numpy()}
+    return Outcome(ours, metrics, arrays)
 
 
+def measure_pictures(bench: Bench) -> Outcome:
+    """Keeps a few test images with every member's logits for them, beside those of one network."""
+    ours = bench.trained_or_kept(bench.settings.recipe)
+    prediction, labels = ours.on_test()
+    alone, _ = bench.trained_or_kept(bench.settings.against or Recipe()).on_test()
+    rows = choose_pictures(prediction, alone, labels, bench.run.seed)
+    arrays = {
+        "pictures": bench.test.images[rows].numpy(),
+        "labels": labels[rows].numpy(),
+        "logits": prediction.outputs[:, rows].numpy(),
+        "single": alone.outputs[0, rows].numpy(),
+        "rows": rows.numpy(),
+    }
+    return Outcome(ours, {**scores(prediction, labels), "class_names": list(bench.test.class_names)}, arrays)
+
+
+MEASURES: dict[Test, Callable[[Bench], Outcome]] = {
+    "clean": measure_clean,
+    "corruptions": measure_corruptions,
+    "unseen": measure_unseen,
+    "pictures": measure_pictures,
+}
 CLASSIFICATION = Study("classification", run)

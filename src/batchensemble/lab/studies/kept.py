@@ -1,8 +1,8 @@
-"""Test-set predictions kept in records, and what can be computed from them once the weights are gone."""
+"""Test-set predictions kept in records: they answer in place of networks whose weights are gone."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -11,7 +11,6 @@ from batchensemble import Prediction
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
-from batchensemble.lab.studies.scores import quality
 
 MOST = 2_000_000  # most logits that a record keeps: 4 MB
 
@@ -23,37 +22,54 @@ def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
     return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
 
 
-def record_with_predictions(store: Store | None, run: Run) -> Record | None:
-    """Returns the record of a run if it exists and has predictions."""
-    record = store.get(run) if store is not None and store.has(run) else None
-    return record if record is not None and "logits" in record.arrays else None
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """One part of a method, as its record knows it."""
+
+    record: Record
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters."""
+        return cast(int, self.record.metrics["parameters"])
+
+    @property
+    def seconds(self) -> float | None:
+        """How long training took; `None` if other work shared the machine."""
+        return self.record.metrics.get("training_seconds")
+
+    @property
+    def loss(self) -> float:
+        """The cross-entropy in the last epoch."""
+        return cast(float, self.record.metrics["train_loss"])
 
 
-def prediction_of(records: Sequence[Record]) -> tuple[Prediction, Tensor]:
-    """Joins the predictions of all records into those of one ensemble, and returns them with the labels."""
-    outputs = [torch.from_numpy(record.arrays["logits"]).float() for record in records]
-    return Prediction(torch.cat(outputs)), torch.from_numpy(records[0].arrays["labels"])
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A classifier without networks: it answers for the test set, and for no other images."""
 
+    parts: Sequence[Recorded]
 
-def joined(run: Run, networks: Sequence[Record]) -> Record:
-    """Builds a naive ensemble's record from those of its networks; they do not give its training accuracy."""
-    prediction, labels = prediction_of(networks)
-    log = [line for network in networks for line in network.metrics.get("log", ())]
-    return measured(run, networks, {**quality(prediction, labels), "log": log}, arrays_of(prediction, labels))
+    @classmethod
+    def of(cls, runs: Sequence[Run], store: Store | None) -> "Kept | None":
+        """Returns what the records of the parts' runs have kept, if all are there and have predictions."""
+        if store is None or not all(store.has(run) for run in runs):
+            return None
+        records = [store.get(run) for run in runs]
+        return cls([Recorded(one) for one in records]) if all("logits" in one.arrays for one in records) else None
 
+    def on_test(self) -> tuple[Prediction, Tensor]:
+        """Returns the predictions of all parts for the test set as those of one ensemble, and its labels."""
+        arrays = [part.record.arrays for part in self.parts]
+        logits = [torch.from_numpy(one["logits"]).float() for one in arrays]
+        return Prediction(torch.cat(logits)), torch.from_numpy(arrays[0]["labels"])
 
-def measured(run: Run, networks: Sequence[Record], metrics: dict[str, Any], arrays: dict[str, Any]) -> Record:
-    """Builds the record of what was measured on kept predictions: with the networks' cost, hardware and versions."""
-    parts = [network.metrics for network in networks]
-    cost = {
-        **{name: parts[0][name] for name in ("epochs", "samples")},
-        **{
-            name: sum(part[name] for part in parts)
-            for name in ("parameters", "passes", "training_seconds")
-            if all(name in part for part in parts)
-        },
-        "train_loss": sum(part["train_loss"] for part in parts) / len(parts),
-    }
-    where = "; ".join(dict.fromkeys(network.provenance.hardware for network in networks))
-    made = replace(Provenance.now(where), versions=networks[0].provenance.versions)  # those that computed it
-    return Record(run, {**metrics, **cost}, made, arrays)
+    def curves(self) -> list[Any]:
+        """Returns the parts' logs; old records have none."""
+        return [curve for part in self.parts for curve in part.record.metrics.get("log", ())]
+
+    def provenance(self, since: float) -> Provenance:
+        """Returns the hardware and versions that trained the parts, without a duration: little was done since."""
+        made = [part.record.provenance for part in self.parts]
+        where = "; ".join(dict.fromkeys(one.hardware for one in made))
+        return replace(Provenance.now(where), versions=made[0].versions)

@@ -28,6 +28,25 @@ class Trainable(Protocol):
         ...
 
 
+class Part(Protocol):
+    """What is known of a part of a method when it is trained, whether or not its weights are still there."""
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters."""
+        ...
+
+    @property
+    def seconds(self) -> float | None:
+        """How long training took; `None` if other work shared the machine."""
+        ...
+
+    @property
+    def loss(self) -> float:
+        """The cross-entropy in the last epoch."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """One trained part of a method, in evaluation mode, and the log of its training."""
@@ -36,14 +55,19 @@ class Trained:
     log: list[dict[str, float]]
 
     @property
+    def parameters(self) -> int:
+        """The number of parameters."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
     def seconds(self) -> float:
         """How long training took, without the time between an interruption and its resumption."""
         return sum(line["seconds"] for line in self.log)
 
     @property
-    def parameters(self) -> int:
-        """The number of parameters."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+    def loss(self) -> float:
+        """The cross-entropy in the last epoch."""
+        return self.log[-1]["cross_entropy"]
 
 
 def train_part(
@@ -87,14 +111,14 @@ def predict(
     return Prediction(torch.cat(logits, dim=1))
 
 
-def cost_of(parts: Sequence[Trained], method: Method, epochs: int, samples: int) -> dict[str, Any]:
-    """Returns the cost of all parts together, and their mean loss in the last epoch."""
-    last = [part.log[-1] for part in parts]
+def cost_of(parts: Sequence[Part], method: Method, epochs: int, samples: int) -> dict[str, Any]:
+    """Returns the cost of all parts together, their times if all are known, and their mean loss in the last epoch."""
+    times = [part.seconds for part in parts if part.seconds is not None]
     return {
         "parameters": sum(part.parameters for part in parts),
-        "training_seconds": sum(part.seconds for part in parts),
+        **({"training_seconds": sum(times)} if len(times) == len(parts) else {}),
         "epochs": epochs,
         "passes": method.passes(samples),
         "samples": samples,
-        "train_loss": sum(line["cross_entropy"] for line in last) / len(last),
+        "train_loss": sum(part.loss for part in parts) / len(parts),
     }
