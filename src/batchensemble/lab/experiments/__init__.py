@@ -15,7 +15,7 @@ from batchensemble.lab.experiments.partial_data import DIVERSITY, PARTIAL_DATA
 from batchensemble.lab.experiments.prediction_maps import PREDICTION_MAPS
 from batchensemble.lab.experiments.recipes import RECIPES
 from batchensemble.lab.experiments.small_networks import SMALL_NETWORKS
-from batchensemble.lab.experiments.tables import TABLES
+from batchensemble.lab.experiments.tables import TABLES, TABLES_REGULARISED
 from batchensemble.lab.experiments.translation_ende import TRANSLATION_ENDE
 from batchensemble.lab.experiments.translation_enfr import TRANSLATION_ENFR
 from batchensemble.lab.experiments.unseen_classes import UNSEEN_CLASSES
@@ -34,6 +34,7 @@ _ALL = (
     RECIPES,
     FINE_TUNING,
     TABLES,
+    TABLES_REGULARISED,
     VARIATIONS,
     FURTHER_PROBLEMS,
     LIFELONG_CIFAR100,
