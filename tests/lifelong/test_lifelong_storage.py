@@ -251,14 +251,6 @@ def test_a_folder_with_other_tasks_is_not_written_over(tmp_path: Path) -> None:
     assert Learner(net(), head=32, folder=tmp_path).tasks == ("a", "b")
 
 
-@pytest.mark.parametrize("letter", ["a", "ä"])
-def test_a_name_is_as_long_as_a_disk_takes_it(letter: str) -> None:
-    longest = 128 // len(letter.encode())
-    assert storage.checked_name(letter * longest) == letter * longest
-    with pytest.raises(ValueError, match="at most 128 bytes"):
-        storage.checked_name(letter * (longest + 1))
-
-
 def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
     learner = Learner(net(), head=32, training=QUICK)
     learner.learn(data(0), "a")

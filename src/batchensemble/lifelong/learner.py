@@ -15,14 +15,16 @@ from batchensemble.convert import convert
 from batchensemble.files import fingerprints
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
 from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
-from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Objective, Training
+from batchensemble.lifelong.training import Epoch, Loop, Objective, Training
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
@@ -139,7 +141,7 @@ class Learner(nn.Module):
         Returns:
             What happened in every epoch.
         """
-        name = storage.checked_name(self._free_name() if name is None else name)
+        name = checked_name(self._free_name() if name is None else name)
         counts = None if classes is None else {name: classes}
         return self.learn_together({name: data}, classes=counts, training=training, progress=progress)
 
@@ -201,9 +203,9 @@ class Learner(nn.Module):
             raise ValueError(
                 f"classes= names tasks that are not to be learned: {sorted(classes.keys() - tasks.keys())}"
             )
-        names = [storage.checked_name(name) for name in tasks]
+        names = [checked_name(name) for name in tasks]
         for place, name in enumerate(names):
-            storage.check_new(name, (*self.tasks, *names[:place]), "forget it first, or choose another name")
+            check_new(name, (*self.tasks, *names[:place]), "forget it first, or choose another name")
         return tuple(
             Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
         )
@@ -324,7 +326,7 @@ class Learner(nn.Module):
             path: a file written by `save_task`.
             name: by default the one in the file.
         """
-        wanted, number = None if name is None else storage.checked_name(name), self._learned
+        wanted, number = None if name is None else checked_name(name), self._learned
         taken = self._take(Path(path), wanted, fingerprints(self.network.ensemble.net))
         self._numbers[taken], self._learned = number, number + 1  # it is the newest here, whatever it was elsewhere
         if self.folder is not None:
@@ -333,7 +335,7 @@ class Learner(nn.Module):
 
     def _take(self, path: Path, name: str | None, shared: Mapping[str, str]) -> str:
         found, number = storage.load_task(self.network, path, self.beginning.head, name, shared)
-        storage.check_new(found.names[0], self.tasks, "load it under another name")
+        check_new(found.names[0], self.tasks, "load it under another name")
         freeze_shared_(self.network.ensemble)
         self._settled = True
         self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)

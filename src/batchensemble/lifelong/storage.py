@@ -1,8 +1,7 @@
 """A learner on disk: one file for what tasks share, a small one for every task."""
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,49 +13,11 @@ from torch import Tensor
 from batchensemble import files
 from batchensemble.disk import held
 from batchensemble.ensemble import Ensemble
+from batchensemble.lifelong.checkpoint import read_checkpoint
 from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.names import checked_name
 from batchensemble.lifelong.network import Tasks, members_of, twin
-from batchensemble.lifelong.training import read_checkpoint
 from batchensemble.nn.changed import member_modules
-
-LONGEST = 128  # bytes of a task's name, which becomes part of a file's name
-
-
-def checked_name(name: str | int) -> str:
-    """Return a task's name as text, if it is fit for a file's name.
-
-    Examples:
-        >>> checked_name("birds"), checked_name(7)
-        ('birds', '7')
-    """
-    text = str(name)
-    if not re.fullmatch(r"[\w.-]+", text) or len(text.encode()) > LONGEST:
-        raise ValueError(
-            f"a task's name is made of letters, digits, '_', '-' and '.', at most {LONGEST} bytes of them, got {text!r}"
-        )
-    return text
-
-
-def check_new(name: str, known: Iterable[str], instead: str) -> None:
-    """Refuse a task's name that is taken, or that some disks (those of macOS and Windows) cannot tell from one.
-
-    Args:
-        name: name of the new task.
-        known: names of the others.
-        instead: what to do if it is taken.
-
-    Examples:
-        >>> check_new("Birds", ["cats", "birds"], "choose another name")
-        Traceback (most recent call last):
-        ValueError: task 'Birds' would share a file with task 'birds' on disks that ignore case: choose another name
-    """
-    for other in known:
-        if name == other:
-            raise ValueError(f"task '{name}' is known already: {instead}")
-        if name.casefold() == other.casefold():
-            raise ValueError(
-                f"task '{name}' would share a file with task '{other}' on disks that ignore case: {instead}"
-            )
 
 
 def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping[str, str]) -> None:
