@@ -1,14 +1,11 @@
 """One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
-import copy
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.convert import convert
@@ -17,9 +14,9 @@ from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
-from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.names import check_new, checked_name
-from batchensemble.lifelong.network import Tasks
+from batchensemble.lifelong.network import Tasks, joined
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
@@ -99,10 +96,8 @@ class Learner(nn.Module):
         self.network = Tasks(body)
         self.training_settings = training or Training()
         self.folder = None if folder is None else storage.Folder(Path(folder))
-        self._learned = 0  # tasks ever learned, including forgotten ones
-        self._numbers: dict[str, int] = {}
-        self._skill: float | None = None
-        self._settled = pretrained  # the shared weights are final
+        self._pretrained = pretrained
+        self._skill: float | None = None  # of the first task
         if pretrained:
             freeze_shared_(body)
         self.eval()
@@ -117,6 +112,11 @@ class Learner(nn.Module):
     def tasks(self) -> tuple[str, ...]:
         """Names of the tasks, in the order in which they were learned."""
         return tuple(self.network.names)
+
+    @property
+    def _settled(self) -> bool:
+        """Whether the shared weights are final."""
+        return self._pretrained or bool(self.tasks)
 
     # ---- learning ------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class Learner(nn.Module):
     def _trainee(self, parts: Sequence[Part], training: Training) -> Tasks:
         """The new tasks, untrained, in training mode."""
         if self._settled:
-            return self.beginning.later(self.network, parts, self._learned, training.augment)
+            return self.beginning.later(self.network, parts, training.augment)
         return self.beginning.first(self.network, parts)
 
     def _adopt(self, trainee: Tasks) -> None:
@@ -232,13 +232,9 @@ class Learner(nn.Module):
             self.network.adopt(trainee, instead=not self.tasks)
         else:
             self.network = Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
-            self._settled = True
-        for name in trainee.names:
-            self._numbers[name] = self._learned
-            self._learned += 1
 
     def _free_name(self) -> int:
-        number = self._learned
+        number = self.network.learned
         while str(number) in self.tasks:
             number += 1
         return number
@@ -247,7 +243,7 @@ class Learner(nn.Module):
 
     def forward(self, x: Tensor, task: Any) -> Tensor:
         """Logits `(N, classes)`; see `predict` for `task`."""
-        logits: Tensor = self.network(x, self._places(task, len(x), x.device))
+        logits: Tensor = self.network(x, self.network.places(task, len(x), x.device))
         return logits
 
     @torch.no_grad()
@@ -261,39 +257,15 @@ class Learner(nn.Module):
                 row's task does not have get probability zero.
             batch_size: rows per pass; all at once by default.
         """
-        places = self._places(task, len(x), x.device)
+        places = self.network.places(task, len(x), x.device)
         size = max(1, len(x)) if batch_size is None else check_count("batch_size", batch_size)
         ids = places.split(size) if isinstance(places, Tensor) else [places] * len(x.split(size))
         parts = [self.network(rows, place) for rows, place in zip(x.split(size), ids, strict=True)]
-        width = max(part.shape[1] for part in parts)
-        return Prediction(
-            torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])[None]
-        )
+        return Prediction(joined(parts)[None])
 
     def extract(self, task: str | int) -> nn.Module:
         """A task as a plain network, `backbone` then `head`, that needs nothing from this library."""
-        place = self._place(task)
-        head: TaskHead = self.network.heads[place]  # type: ignore[assignment]
-        if head.lateral is not None:
-            raise ValueError(f"task '{task}' looks at {head.lateral.sources}: no plain network says what it says")
-        layers = {"backbone": self.network.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
-        return nn.Sequential(OrderedDict(layers)).eval()
-
-    def _places(self, task: Any, rows: int, device: torch.device) -> int | Tensor:
-        if isinstance(task, str | int):
-            return self._place(task)
-        names = task.tolist() if hasattr(task, "tolist") else task  # numbers of torch and NumPy
-        if not isinstance(names, Sequence):
-            return self._place(names)
-        if len(names) != rows or not rows:
-            raise ValueError(f"expected one task, or one for each of the {rows} rows; got {len(names)}")
-        return torch.tensor([self._place(name) for name in names], dtype=torch.int64, device=device)
-
-    def _place(self, task: str | int) -> int:
-        name = str(task)
-        if name not in self.network.names:
-            raise ValueError(f"unknown task '{name}': this learner knows {', '.join(self.tasks) or 'none yet'}")
-        return self.network.names.index(name)
+        return self.network.extract(task)
 
     # ---- tasks come and go ---------------------------------------------------------------------------------------
 
@@ -303,21 +275,14 @@ class Learner(nn.Module):
         Raises:
             ValueError: it is the only one, or another task looks at it.
         """
-        place, name = self._place(task), str(task)
-        if len(self.tasks) == 1:
-            raise ValueError(f"task '{name}' is the only one: make a new learner instead of an empty one")
-        for other, head in zip(self.tasks, self.network.heads, strict=True):
-            if head.lateral is not None and name in head.lateral.sources:  # type: ignore[union-attr, operator]
-                raise ValueError(f"task '{other}' looks at task '{name}': forget that one first")
-        self.network.drop(place)
-        del self._numbers[name]
+        self.network.drop(task)
         if self.folder is not None:
-            self.folder.task(name).unlink(missing_ok=True)
+            self.folder.task(str(task)).unlink(missing_ok=True)
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
         shared = fingerprints(self.network.ensemble.net)
-        storage.save_task(self.network, self._place(task), Path(path), self._numbers[str(task)], shared)
+        storage.save_task(self.network, self.network.place(task), Path(path), shared)
 
     def load_task(self, path: str | Path, name: str | int | None = None) -> str:
         """Add the task in a file and return its name; a file saved with other shared weights is refused.
@@ -326,21 +291,17 @@ class Learner(nn.Module):
             path: a file written by `save_task`.
             name: by default the one in the file.
         """
-        wanted, number = None if name is None else checked_name(name), self._learned
-        taken = self._take(Path(path), wanted, fingerprints(self.network.ensemble.net))
-        self._numbers[taken], self._learned = number, number + 1  # it is the newest here, whatever it was elsewhere
+        wanted, newest = None if name is None else checked_name(name), self.network.learned
+        taken = self._take(Path(path), wanted, newest, fingerprints(self.network.ensemble.net))
         if self.folder is not None:
             self._write(self.folder, [taken])
         return taken
 
-    def _take(self, path: Path, name: str | None, shared: Mapping[str, str]) -> str:
-        found, number = storage.load_task(self.network, path, self.beginning.head, name, shared)
+    def _take(self, path: Path, name: str | None, number: int | None, shared: Mapping[str, str]) -> str:
+        found = storage.load_task(self.network, path, self.beginning.head, name, number, shared)
         check_new(found.names[0], self.tasks, "load it under another name")
         freeze_shared_(self.network.ensemble)
-        self._settled = True
         self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)
-        self._numbers[found.names[0]] = number
-        self._learned = max(self._learned, number + 1)
         return found.names[0]
 
     def save(self, folder: str | Path) -> None:
@@ -360,7 +321,7 @@ class Learner(nn.Module):
             storage.save_shared(self.network.ensemble, folder.shared, self._skill or 0.0)
         shared = fingerprints(self.network.ensemble.net)
         for name in names:
-            storage.save_task(self.network, self._place(name), folder.task(name), self._numbers[name], shared)
+            storage.save_task(self.network, self.network.place(name), folder.task(name), shared)
 
     def _open(self, folder: storage.Folder) -> None:
         paths = folder.found()
@@ -368,7 +329,7 @@ class Learner(nn.Module):
             self._skill = storage.load_shared_(self.network.ensemble, folder.shared)
             shared = fingerprints(self.network.ensemble.net)
             for path in paths:
-                self._take(path, None, shared)
+                self._take(path, None, None, shared)
 
     def _keep(self, names: Sequence[str]) -> None:
         """Write what was just learned to the learner's folder, and delete its checkpoint."""
@@ -383,7 +344,7 @@ class Learner(nn.Module):
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
             "training": training.numbers(),
-            "options": [how.start, how.laterals, how.seed, self._learned, self._settled],
+            "options": [how.start, how.laterals, how.seed, self.network.learned, self._settled],
             "shared": storage.digest(fingerprints(self.network.ensemble.net)),
         }
         return Checkpoint(self.folder.unfinished, identity)

@@ -20,14 +20,13 @@ from batchensemble.lifelong.network import Tasks, members_of, twin
 from batchensemble.nn.changed import member_modules
 
 
-def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping[str, str]) -> None:
+def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str]) -> None:
     """Write a task's own tensors, and fingerprints of everything else that its answers depend on.
 
     Args:
         tasks: the tasks that it belongs to.
         place: its place among them.
         path: the file; replaced in one move.
-        number: how many tasks were learned before it.
         shared: fingerprints of what all tasks share.
     """
     head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
@@ -37,7 +36,7 @@ def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping
     header = {
         "name": tasks.names[place],
         "classes": head.classes,
-        "number": number,
+        "number": tasks.numbers[place],
         "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
         "fingerprints": dict(shared),
     }
@@ -46,15 +45,16 @@ def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping
 
 @torch.no_grad()
 def load_task(
-    tasks: Tasks, path: Path, rule: HeadRule, name: str | None, shared: Mapping[str, str]
-) -> tuple[Tasks, int]:
-    """Read the task in a file, as a twin to adopt, and its number.
+    tasks: Tasks, path: Path, rule: HeadRule, name: str | None, number: int | None, shared: Mapping[str, str]
+) -> Tasks:
+    """Read the task in a file, as a twin to adopt.
 
     Args:
         tasks: the tasks that are known.
         path: the file.
         rule: how heads are made.
         name: a name instead of the one in the file.
+        number: a number instead of the one in the file.
         shared: fingerprints of what all tasks share here.
 
     Raises:
@@ -66,13 +66,14 @@ def load_task(
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
     head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device, tasks.ensemble.dtype)
-    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head])
+    number = int(header["number"]) if number is None else number
+    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head], number)
     targets = {f"member.{key}": value for key, value in _rows(found, 0).items()}
     targets |= {f"head.{key}": value for key, value in head.state_dict().items()}
     files.check_fit(path, tensors, {key: target.shape for key, target in targets.items()})
     for key, target in targets.items():
         target.copy_(tensors[key])
-    return found, int(header["number"])
+    return found
 
 
 def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
