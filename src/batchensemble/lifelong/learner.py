@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.convert import convert
-from batchensemble.files import fingerprints
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
-from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
+from batchensemble.lifelong.folder import Folder
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, joined
@@ -95,14 +94,14 @@ class Learner(nn.Module):
             own_statistics_(body)
         self.network = Tasks(body)
         self.training_settings = training or Training()
-        self.folder = None if folder is None else storage.Folder(Path(folder))
+        self.folder = None if folder is None else Folder(Path(folder))
         self._pretrained = pretrained
         self._skill: float | None = None  # of the first task
         if pretrained:
             freeze_shared_(body)
         self.eval()
         if self.folder is not None:
-            self._open(self.folder)
+            self._skill = self.folder.load_(self.network, self.beginning.head)
 
     def train(self, mode: bool = True) -> Self:
         """Do nothing: a learner stays in evaluation mode, so that no call can change what tasks share."""
@@ -164,14 +163,13 @@ class Learner(nn.Module):
             progress: see `learn`.
         """
         parts = self._parts(tasks, classes or {})
-        with nullcontext() if self.folder is None else self.folder.held():
+        with nullcontext() if self.folder is None else self.folder.held(self.tasks):
             return self._learn(parts, training or self.training_settings, progress)
 
     def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
-        self._check_that_all_is_known()
-        trainee = self._trainee(parts, training)
+        folder, trainee = self.folder, self._trainee(parts, training)
+        checkpoint = folder.checkpoint(self.network, self._settled, self.beginning, parts, training) if folder else None
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
-        checkpoint = self._checkpoint(parts, training)
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
             history = loop.run()
@@ -179,7 +177,8 @@ class Learner(nn.Module):
         first = self._skill
         if first is None and history:
             self._skill = skill(history[-1].accuracy, parts)
-        self._keep(trainee.names)
+        if folder is not None:
+            folder.finish(self.network, trainee.names, self._skill)
         if first is not None and history:
             warn_if_stalled(history[-1], parts, first, self.network.ensemble.settings.rank)
         return history
@@ -209,16 +208,6 @@ class Learner(nn.Module):
         return tuple(
             Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
         )
-
-    def _check_that_all_is_known(self) -> None:
-        if self.folder is None:
-            return
-        unknown = self.folder.whole() - {self.folder.task(name) for name in self.tasks}
-        if unknown:
-            raise ValueError(
-                f"{self.folder.path} holds tasks that were not there when it was opened, "
-                f"{', '.join(sorted(path.name for path in unknown))}: open it with a new learner"
-            )
 
     def _trainee(self, parts: Sequence[Part], training: Training) -> Tasks:
         """The new tasks, untrained, in training mode."""
@@ -277,12 +266,11 @@ class Learner(nn.Module):
         """
         self.network.drop(task)
         if self.folder is not None:
-            self.folder.task(str(task)).unlink(missing_ok=True)
+            self.folder.delete(str(task))
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
-        shared = fingerprints(self.network.ensemble.net)
-        storage.save_task(self.network, self.network.place(task), Path(path), shared)
+        storage.save_task(self.network, self.network.place(task), Path(path))
 
     def load_task(self, path: str | Path, name: str | int | None = None) -> str:
         """Add the task in a file and return its name; a file saved with other shared weights is refused.
@@ -291,63 +279,16 @@ class Learner(nn.Module):
             path: a file written by `save_task`.
             name: by default the one in the file.
         """
-        wanted, newest = None if name is None else checked_name(name), self.network.learned
-        taken = self._take(Path(path), wanted, newest, fingerprints(self.network.ensemble.net))
+        wanted = None if name is None else checked_name(name)
+        newest = self.network.learned  # whatever it was elsewhere
+        taken = storage.load_task_(self.network, Path(path), self.beginning.head, name=wanted, number=newest)
         if self.folder is not None:
-            self._write(self.folder, [taken])
+            self.folder.save(self.network, [taken], self._skill)
         return taken
-
-    def _take(self, path: Path, name: str | None, number: int | None, shared: Mapping[str, str]) -> str:
-        found = storage.load_task(self.network, path, self.beginning.head, name, number, shared)
-        check_new(found.names[0], self.tasks, "load it under another name")
-        freeze_shared_(self.network.ensemble)
-        self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)
-        return found.names[0]
 
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
-        self._write(storage.Folder(Path(folder)), self.tasks)
-
-    def _write(self, folder: storage.Folder, names: Sequence[str]) -> None:
-        """Write some tasks; if these are all of them, also what they share."""
-        folder.path.mkdir(parents=True, exist_ok=True)
-        if len(names) == len(self.tasks):
-            strangers = folder.files() - {folder.task(name) for name in names}
-            if strangers:
-                raise ValueError(
-                    f"{folder.path} holds other tasks, {', '.join(sorted(path.name for path in strangers))}: "
-                    "delete them, or choose another folder"
-                )
-            storage.save_shared(self.network.ensemble, folder.shared, self._skill or 0.0)
-        shared = fingerprints(self.network.ensemble.net)
-        for name in names:
-            storage.save_task(self.network, self.network.place(name), folder.task(name), shared)
-
-    def _open(self, folder: storage.Folder) -> None:
-        paths = folder.found()
-        if paths:
-            self._skill = storage.load_shared_(self.network.ensemble, folder.shared)
-            shared = fingerprints(self.network.ensemble.net)
-            for path in paths:
-                self._take(path, None, None, shared)
-
-    def _keep(self, names: Sequence[str]) -> None:
-        """Write what was just learned to the learner's folder, and delete its checkpoint."""
-        if self.folder is not None:
-            self._write(self.folder, names)
-            self.folder.unfinished.unlink(missing_ok=True)
-
-    def _checkpoint(self, parts: Sequence[Part], training: Training) -> Checkpoint | None:
-        if self.folder is None:
-            return None
-        how = self.beginning
-        identity = {
-            "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "training": training.numbers(),
-            "options": [how.start, how.laterals, how.seed, self.network.learned, self._settled],
-            "shared": storage.digest(fingerprints(self.network.ensemble.net)),
-        }
-        return Checkpoint(self.folder.unfinished, identity)
+        Folder(Path(folder)).save(self.network, self.tasks, self._skill)
 
 
 def _objective(trainee: Tasks, training: Training) -> Objective:
