@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from batchensemble.convert import convert
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
-from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
+from batchensemble.lifelong.data import Batch, Part, Pool, TaskData, parts_of
 from batchensemble.lifelong.folder import Folder
 from batchensemble.lifelong.head import HeadRule
-from batchensemble.lifelong.names import check_new, checked_name
+from batchensemble.lifelong.names import checked_name
 from batchensemble.lifelong.network import Tasks, joined
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
@@ -162,7 +162,7 @@ class Learner(nn.Module):
             training: see `learn`.
             progress: see `learn`.
         """
-        parts = self._parts(tasks, classes or {})
+        parts = parts_of(tasks, classes or {}, self.tasks)
         with nullcontext() if self.folder is None else self.folder.held(self.tasks):
             return self._learn(parts, training or self.training_settings, progress)
 
@@ -194,20 +194,6 @@ class Learner(nn.Module):
         """
         part = Part.of("new", data, classes)
         return similarities(self.network, part, self.beginning.seed, self.training_settings.augment)
-
-    def _parts(self, tasks: Mapping[str, TaskData], classes: Mapping[str, int]) -> tuple[Part, ...]:
-        if not tasks:
-            raise ValueError("expected at least one task to learn, got none")
-        if not classes.keys() <= tasks.keys():
-            raise ValueError(
-                f"classes= names tasks that are not to be learned: {sorted(classes.keys() - tasks.keys())}"
-            )
-        names = [checked_name(name) for name in tasks]
-        for place, name in enumerate(names):
-            check_new(name, (*self.tasks, *names[:place]), "forget it first, or choose another name")
-        return tuple(
-            Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
-        )
 
     def _trainee(self, parts: Sequence[Part], training: Training) -> Tasks:
         """The new tasks, untrained, in training mode."""
