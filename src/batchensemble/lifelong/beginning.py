@@ -13,7 +13,7 @@ from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, train_own_, twin
 from batchensemble.lifelong.similarity import similarities
-from batchensemble.seeds import seed_of
+from batchensemble.seeds import seed_of, seeded
 
 Start = Literal["first", "similar", "init"]
 
@@ -67,8 +67,7 @@ class Beginning:
         self, body: Ensemble, known: Tasks, parts: Sequence[Part], orders: Sequence[Sequence[int]], seed: int
     ) -> Tasks:
         sources = [tuple(known.names[place] for place in order[: self.laterals]) for order in orders]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed, known.ensemble.device):
             heads = [TaskHead(self.head, part.classes, looks) for part, looks in zip(parts, sources, strict=True)]
         tasks = Tasks(body, [part.name for part in parts], heads, known.learned, earlier=known)
         tasks.heads.to(known.ensemble.device, known.ensemble.dtype)

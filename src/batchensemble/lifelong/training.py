@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
-from batchensemble.seeds import seed_of
+from batchensemble.seeds import seed_of, seeded
 
 Groups = list[dict[str, Any]]
 Objective = Callable[[Batch], tuple[Tensor, Tensor]]
@@ -145,15 +145,16 @@ class Loop:
         rates = [float(group["lr"]) for group in optimizer.param_groups]
         self._identify(optimizer)
         history = self._restored(optimizer)
-        devices = {p.device for group in optimizer.param_groups for p in group["params"] if p.is_cuda}
-        with torch.random.fork_rng(devices):
-            for epoch in range(len(history), self.training.epochs):
-                history.append(self._epoch(epoch, optimizer, rates))
-                if self.training.after_epoch:
-                    self.training.after_epoch(history[-1])
-                self._save(optimizer, history)
-                if self.progress:
-                    self.progress(history[-1])
+        devices = {p.device for p in self.module.parameters()}
+        for epoch in range(len(history), self.training.epochs):
+            seed = seed_of(self.training.seed, epoch)
+            with seeded(seed, *devices):
+                history.append(self._epoch(epoch, seed, optimizer, rates))
+            if self.training.after_epoch:
+                self.training.after_epoch(history[-1])
+            self._save(optimizer, history)
+            if self.progress:
+                self.progress(history[-1])
         return history
 
     def _identify(self, optimizer: torch.optim.Optimizer) -> None:
@@ -166,10 +167,9 @@ class Loop:
             }
             self.checkpoint = replace(self.checkpoint, identity={**self.checkpoint.identity, **how})
 
-    def _epoch(self, epoch: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
+    def _epoch(self, epoch: int, seed: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
         training, began = self.training, time.perf_counter()
-        seed, steps = seed_of(training.seed, epoch), steps_of(self.pool, training.batch_size)
-        torch.manual_seed(seed)
+        steps = steps_of(self.pool, training.batch_size)
         device = next(self.module.parameters()).device
         loss_sum, right, rows = torch.zeros((), device=device), torch.zeros((), device=device), 0
         for step, batch in enumerate(batches(self.pool, training.batch_size, seed, training.workers)):
