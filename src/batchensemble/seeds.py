@@ -22,8 +22,14 @@ def seed_of(*parts: int | str) -> int:
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed torch's own randomness on the CPU and on a GPU; the user's random numbers go on as if nothing had happened.
+def seeded(seed: int, *devices: torch.device | str) -> Iterator[None]:
+    """Seed torch's own randomness on the CPU and on GPUs; the user's random numbers go on as if nothing had happened.
+
+    Other GPUs are left alone. An accelerator of another kind is seeded, but its numbers do not go on as before.
+
+    Args:
+        seed: the seed.
+        devices: where numbers are drawn, apart from the CPU.
 
     Examples:
         >>> before = torch.get_rng_state()
@@ -35,10 +41,14 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
         >>> torch.equal(torch.get_rng_state(), before)
         True
     """
-    device = torch.device(device)
-    gpus = [] if device.type != "cuda" else [torch.cuda.current_device() if device.index is None else device.index]
+    found = {torch.device(device) for device in devices}
+    indices = {device.index for device in found if device.type == "cuda"}
+    gpus = sorted({torch.cuda.current_device() if index is None else index for index in indices})
     with torch.random.fork_rng(gpus):
-        torch.default_generator.manual_seed(seed)
-        for gpu in gpus:
-            torch.cuda.default_generators[gpu].manual_seed(seed)
+        if {device.type for device in found} <= {"cpu", "cuda", "meta"}:
+            torch.default_generator.manual_seed(seed)
+            for gpu in gpus:
+                torch.cuda.default_generators[gpu].manual_seed(seed)
+        else:
+            torch.manual_seed(seed)  # only torch knows how each kind is seeded
         yield

@@ -286,6 +286,19 @@ def test_the_same_seed_gives_the_same_learner_whatever_else_draws_numbers() -> N
     assert torch.equal(learned(1), learned(2))
 
 
+def test_a_learner_on_the_cpu_leaves_the_random_numbers_of_gpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reached(seed: int) -> None:
+        raise AssertionError(f"all GPUs were seeded with {seed}")
+
+    net = dense()
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", reached)
+    training = Training(epochs=1, augment=lambda x: x + torch.randn_like(x))
+    learner = Learner(net, head=16, start="similar", laterals=1, training=training)
+    learner.learn(separable(0))
+    learner.learn(separable(1))
+    assert learner.similarity(separable(2)).keys() == {"0", "1"}
+
+
 def test_an_interrupted_learn_without_a_folder_leaves_the_learner_as_it_was() -> None:
     learner = Learner(backbone(), head=5, training=QUICK)
     learner.learn(images(0))

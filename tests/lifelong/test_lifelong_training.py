@@ -1,7 +1,5 @@
 """The loop: an epoch's randomness is its own, rates follow the schedule, a loss that is no number stops it."""
 
-import os
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from batchensemble.lifelong.checkpoint import Checkpoint, read_checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool
-from batchensemble.lifelong.training import Checkpoint, Diverged, Epoch, Loop, Training, read_checkpoint
+from batchensemble.lifelong.training import Diverged, Epoch, Loop, Training
 
 
 def rows() -> Pool:
@@ -131,14 +130,3 @@ def test_autocast_multiplies_in_the_dtype_given() -> None:
 
     loop(Training(epochs=1, batch_size=8, autocast=torch.bfloat16, loss=loss), layer()).run()
     assert set(seen) == {torch.bfloat16}
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_disk_says_so_and_leaves_the_last_checkpoint(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path / "last.pt", {"what": "this"})
-    checkpoint.save({"epoch": 1})
-    (tmp_path / f".last.pt.{os.getpid()}.{threading.get_ident()}.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"the disk is full; .*last\.pt is as it was before"):
-        checkpoint.save({"epoch": 2})
-    assert checkpoint.load() == {"identity": {"what": "this"}, "epoch": 1}
-    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]

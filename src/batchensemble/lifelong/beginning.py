@@ -13,7 +13,7 @@ from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.network import Tasks, train_own_, twin
 from batchensemble.lifelong.similarity import similarities
-from batchensemble.seeds import seed_of
+from batchensemble.seeds import seed_of, seeded
 
 Start = Literal["first", "similar", "init"]
 
@@ -47,19 +47,16 @@ class Beginning:
             body.add_members(len(parts) - 1, generator=_generator(self.seed))
         return self._tasks(body, known, parts, [[]] * len(parts), self.seed)
 
-    def later(
-        self, known: Tasks, parts: Sequence[Part], number: int, augment: Callable[[Tensor], Tensor] | None
-    ) -> Tasks:
+    def later(self, known: Tasks, parts: Sequence[Part], augment: Callable[[Tensor], Tensor] | None) -> Tasks:
         """Tasks that train only what is their own, in a twin of the network.
 
         Args:
             known: the tasks so far; one member without a task if there are none.
             parts: the data of the new ones.
-            number: how many were learned before.
             augment: what training does to inputs.
         """
         orders = [self._ranked(known, part, augment) for part in parts]
-        seed = seed_of(self.seed, number, 1)
+        seed = seed_of(self.seed, known.learned, 1)
         fresh = _generator(seed) if self.start == "init" or not known.names else None
         body = twin(known.ensemble, [order[0] for order in orders], fresh)
         train_own_(body)
@@ -70,10 +67,9 @@ class Beginning:
         self, body: Ensemble, known: Tasks, parts: Sequence[Part], orders: Sequence[Sequence[int]], seed: int
     ) -> Tasks:
         sources = [tuple(known.names[place] for place in order[: self.laterals]) for order in orders]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed, known.ensemble.device):
             heads = [TaskHead(self.head, part.classes, looks) for part, looks in zip(parts, sources, strict=True)]
-        tasks = Tasks(body, [part.name for part in parts], heads, earlier=known)
+        tasks = Tasks(body, [part.name for part in parts], heads, known.learned, earlier=known)
         tasks.heads.to(known.ensemble.device, known.ensemble.dtype)
         return tasks
 

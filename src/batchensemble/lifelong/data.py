@@ -1,6 +1,6 @@
 """A task's data, and batches that mix the rows of several tasks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+
+from batchensemble.lifelong.names import check_new, checked_name
 
 TaskData: TypeAlias = tuple[Tensor, Tensor] | Dataset[Any]
 """Inputs `(N, ...)` with labels `(N,)`, or a map-style dataset of (input, label)."""
@@ -79,6 +81,27 @@ class Part:
                 f"task '{self.name}' has {self.classes} classes, so labels must lie in [0, {self.classes}); "
                 f"got {low if low < 0 else high}"
             )
+
+
+def parts_of(tasks: Mapping[str, TaskData], classes: Mapping[str, int], known: Sequence[str] = ()) -> tuple[Part, ...]:
+    """Make parts of the data of tasks that are learned together.
+
+    Args:
+        tasks: data by name.
+        classes: numbers of classes by name, where they are not to be counted.
+        known: names that are taken.
+
+    Raises:
+        ValueError: no task, a name that is taken or unfit, or data that `Part.of` refuses.
+    """
+    if not tasks:
+        raise ValueError("expected at least one task to learn, got none")
+    if not classes.keys() <= tasks.keys():
+        raise ValueError(f"classes= names tasks that are not to be learned: {sorted(classes.keys() - tasks.keys())}")
+    names = [checked_name(name) for name in tasks]
+    for place, name in enumerate(names):
+        check_new(name, (*known, *names[:place]), "forget it first, or choose another name")
+    return tuple(Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True))
 
 
 def _paired(name: str, data: Sequence[Any]) -> TensorDataset:

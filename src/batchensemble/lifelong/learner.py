@@ -1,28 +1,26 @@
 """One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
-import copy
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.convert import convert
-from batchensemble.files import fingerprints
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
-from batchensemble.lifelong.data import Batch, Part, Pool, TaskData
-from batchensemble.lifelong.head import HeadRule, TaskHead
-from batchensemble.lifelong.network import Tasks
+from batchensemble.lifelong.data import Batch, Part, Pool, TaskData, parts_of
+from batchensemble.lifelong.folder import Folder
+from batchensemble.lifelong.head import HeadRule
+from batchensemble.lifelong.names import checked_name
+from batchensemble.lifelong.network import Tasks, joined
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
-from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Objective, Training
+from batchensemble.lifelong.training import Epoch, Loop, Objective, Training
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
@@ -96,16 +94,14 @@ class Learner(nn.Module):
             own_statistics_(body)
         self.network = Tasks(body)
         self.training_settings = training or Training()
-        self.folder = None if folder is None else storage.Folder(Path(folder))
-        self._learned = 0  # tasks ever learned, including forgotten ones
-        self._numbers: dict[str, int] = {}
-        self._skill: float | None = None
-        self._settled = pretrained  # the shared weights are final
+        self.folder = None if folder is None else Folder(Path(folder))
+        self._pretrained = pretrained
+        self._skill: float | None = None  # of the first task
         if pretrained:
             freeze_shared_(body)
         self.eval()
         if self.folder is not None:
-            self._open(self.folder)
+            self._skill = self.folder.load_(self.network, self.beginning.head)
 
     def train(self, mode: bool = True) -> Self:
         """Do nothing: a learner stays in evaluation mode, so that no call can change what tasks share."""
@@ -115,6 +111,11 @@ class Learner(nn.Module):
     def tasks(self) -> tuple[str, ...]:
         """Names of the tasks, in the order in which they were learned."""
         return tuple(self.network.names)
+
+    @property
+    def _settled(self) -> bool:
+        """Whether the shared weights are final."""
+        return self._pretrained or bool(self.tasks)
 
     # ---- learning ------------------------------------------------------------------------------------------------
 
@@ -139,7 +140,7 @@ class Learner(nn.Module):
         Returns:
             What happened in every epoch.
         """
-        name = storage.checked_name(self._free_name() if name is None else name)
+        name = checked_name(self._free_name() if name is None else name)
         counts = None if classes is None else {name: classes}
         return self.learn_together({name: data}, classes=counts, training=training, progress=progress)
 
@@ -161,15 +162,14 @@ class Learner(nn.Module):
             training: see `learn`.
             progress: see `learn`.
         """
-        parts = self._parts(tasks, classes or {})
-        with nullcontext() if self.folder is None else self.folder.held():
+        parts = parts_of(tasks, classes or {}, self.tasks)
+        with nullcontext() if self.folder is None else self.folder.held(self.tasks):
             return self._learn(parts, training or self.training_settings, progress)
 
     def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
-        self._check_that_all_is_known()
-        trainee = self._trainee(parts, training)
+        folder, trainee = self.folder, self._trainee(parts, training)
+        checkpoint = folder.checkpoint(self.network, self._settled, self.beginning, parts, training) if folder else None
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
-        checkpoint = self._checkpoint(parts, training)
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
             history = loop.run()
@@ -177,7 +177,8 @@ class Learner(nn.Module):
         first = self._skill
         if first is None and history:
             self._skill = skill(history[-1].accuracy, parts)
-        self._keep(trainee.names)
+        if folder is not None:
+            folder.finish(self.network, trainee.names, self._skill)
         if first is not None and history:
             warn_if_stalled(history[-1], parts, first, self.network.ensemble.settings.rank)
         return history
@@ -194,34 +195,10 @@ class Learner(nn.Module):
         part = Part.of("new", data, classes)
         return similarities(self.network, part, self.beginning.seed, self.training_settings.augment)
 
-    def _parts(self, tasks: Mapping[str, TaskData], classes: Mapping[str, int]) -> tuple[Part, ...]:
-        if not tasks:
-            raise ValueError("expected at least one task to learn, got none")
-        if not classes.keys() <= tasks.keys():
-            raise ValueError(
-                f"classes= names tasks that are not to be learned: {sorted(classes.keys() - tasks.keys())}"
-            )
-        names = [storage.checked_name(name) for name in tasks]
-        for place, name in enumerate(names):
-            storage.check_new(name, (*self.tasks, *names[:place]), "forget it first, or choose another name")
-        return tuple(
-            Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True)
-        )
-
-    def _check_that_all_is_known(self) -> None:
-        if self.folder is None:
-            return
-        unknown = self.folder.whole() - {self.folder.task(name) for name in self.tasks}
-        if unknown:
-            raise ValueError(
-                f"{self.folder.path} holds tasks that were not there when it was opened, "
-                f"{', '.join(sorted(path.name for path in unknown))}: open it with a new learner"
-            )
-
     def _trainee(self, parts: Sequence[Part], training: Training) -> Tasks:
         """The new tasks, untrained, in training mode."""
         if self._settled:
-            return self.beginning.later(self.network, parts, self._learned, training.augment)
+            return self.beginning.later(self.network, parts, training.augment)
         return self.beginning.first(self.network, parts)
 
     def _adopt(self, trainee: Tasks) -> None:
@@ -230,13 +207,9 @@ class Learner(nn.Module):
             self.network.adopt(trainee, instead=not self.tasks)
         else:
             self.network = Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
-            self._settled = True
-        for name in trainee.names:
-            self._numbers[name] = self._learned
-            self._learned += 1
 
     def _free_name(self) -> int:
-        number = self._learned
+        number = self.network.learned
         while str(number) in self.tasks:
             number += 1
         return number
@@ -245,7 +218,7 @@ class Learner(nn.Module):
 
     def forward(self, x: Tensor, task: Any) -> Tensor:
         """Logits `(N, classes)`; see `predict` for `task`."""
-        logits: Tensor = self.network(x, self._places(task, len(x), x.device))
+        logits: Tensor = self.network(x, self.network.places(task, len(x), x.device))
         return logits
 
     @torch.no_grad()
@@ -259,39 +232,15 @@ class Learner(nn.Module):
                 row's task does not have get probability zero.
             batch_size: rows per pass; all at once by default.
         """
-        places = self._places(task, len(x), x.device)
+        places = self.network.places(task, len(x), x.device)
         size = max(1, len(x)) if batch_size is None else check_count("batch_size", batch_size)
         ids = places.split(size) if isinstance(places, Tensor) else [places] * len(x.split(size))
         parts = [self.network(rows, place) for rows, place in zip(x.split(size), ids, strict=True)]
-        width = max(part.shape[1] for part in parts)
-        return Prediction(
-            torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])[None]
-        )
+        return Prediction(joined(parts)[None])
 
     def extract(self, task: str | int) -> nn.Module:
         """A task as a plain network, `backbone` then `head`, that needs nothing from this library."""
-        place = self._place(task)
-        head: TaskHead = self.network.heads[place]  # type: ignore[assignment]
-        if head.lateral is not None:
-            raise ValueError(f"task '{task}' looks at {head.lateral.sources}: no plain network says what it says")
-        layers = {"backbone": self.network.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
-        return nn.Sequential(OrderedDict(layers)).eval()
-
-    def _places(self, task: Any, rows: int, device: torch.device) -> int | Tensor:
-        if isinstance(task, str | int):
-            return self._place(task)
-        names = task.tolist() if hasattr(task, "tolist") else task  # numbers of torch and NumPy
-        if not isinstance(names, Sequence):
-            return self._place(names)
-        if len(names) != rows or not rows:
-            raise ValueError(f"expected one task, or one for each of the {rows} rows; got {len(names)}")
-        return torch.tensor([self._place(name) for name in names], dtype=torch.int64, device=device)
-
-    def _place(self, task: str | int) -> int:
-        name = str(task)
-        if name not in self.network.names:
-            raise ValueError(f"unknown task '{name}': this learner knows {', '.join(self.tasks) or 'none yet'}")
-        return self.network.names.index(name)
+        return self.network.extract(task)
 
     # ---- tasks come and go ---------------------------------------------------------------------------------------
 
@@ -301,21 +250,13 @@ class Learner(nn.Module):
         Raises:
             ValueError: it is the only one, or another task looks at it.
         """
-        place, name = self._place(task), str(task)
-        if len(self.tasks) == 1:
-            raise ValueError(f"task '{name}' is the only one: make a new learner instead of an empty one")
-        for other, head in zip(self.tasks, self.network.heads, strict=True):
-            if head.lateral is not None and name in head.lateral.sources:  # type: ignore[union-attr, operator]
-                raise ValueError(f"task '{other}' looks at task '{name}': forget that one first")
-        self.network.drop(place)
-        del self._numbers[name]
+        self.network.drop(task)
         if self.folder is not None:
-            self.folder.task(name).unlink(missing_ok=True)
+            self.folder.delete(str(task))
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
-        shared = fingerprints(self.network.ensemble.net)
-        storage.save_task(self.network, self._place(task), Path(path), self._numbers[str(task)], shared)
+        storage.save_task(self.network, self.network.place(task), Path(path))
 
     def load_task(self, path: str | Path, name: str | int | None = None) -> str:
         """Add the task in a file and return its name; a file saved with other shared weights is refused.
@@ -324,67 +265,16 @@ class Learner(nn.Module):
             path: a file written by `save_task`.
             name: by default the one in the file.
         """
-        wanted, number = None if name is None else storage.checked_name(name), self._learned
-        taken = self._take(Path(path), wanted, fingerprints(self.network.ensemble.net))
-        self._numbers[taken], self._learned = number, number + 1  # it is the newest here, whatever it was elsewhere
+        wanted = None if name is None else checked_name(name)
+        newest = self.network.learned  # whatever it was elsewhere
+        taken = storage.load_task_(self.network, Path(path), self.beginning.head, name=wanted, number=newest)
         if self.folder is not None:
-            self._write(self.folder, [taken])
+            self.folder.save(self.network, [taken], self._skill)
         return taken
-
-    def _take(self, path: Path, name: str | None, shared: Mapping[str, str]) -> str:
-        found, number = storage.load_task(self.network, path, self.beginning.head, name, shared)
-        storage.check_new(found.names[0], self.tasks, "load it under another name")
-        freeze_shared_(self.network.ensemble)
-        self._settled = True
-        self.network.adopt(found.eval().requires_grad_(False), instead=not self.tasks)
-        self._numbers[found.names[0]] = number
-        self._learned = max(self._learned, number + 1)
-        return found.names[0]
 
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
-        self._write(storage.Folder(Path(folder)), self.tasks)
-
-    def _write(self, folder: storage.Folder, names: Sequence[str]) -> None:
-        """Write some tasks; if these are all of them, also what they share."""
-        folder.path.mkdir(parents=True, exist_ok=True)
-        if len(names) == len(self.tasks):
-            strangers = folder.files() - {folder.task(name) for name in names}
-            if strangers:
-                raise ValueError(
-                    f"{folder.path} holds other tasks, {', '.join(sorted(path.name for path in strangers))}: "
-                    "delete them, or choose another folder"
-                )
-            storage.save_shared(self.network.ensemble, folder.shared, self._skill or 0.0)
-        shared = fingerprints(self.network.ensemble.net)
-        for name in names:
-            storage.save_task(self.network, self._place(name), folder.task(name), self._numbers[name], shared)
-
-    def _open(self, folder: storage.Folder) -> None:
-        paths = folder.found()
-        if paths:
-            self._skill = storage.load_shared_(self.network.ensemble, folder.shared)
-            shared = fingerprints(self.network.ensemble.net)
-            for path in paths:
-                self._take(path, None, shared)
-
-    def _keep(self, names: Sequence[str]) -> None:
-        """Write what was just learned to the learner's folder, and delete its checkpoint."""
-        if self.folder is not None:
-            self._write(self.folder, names)
-            self.folder.unfinished.unlink(missing_ok=True)
-
-    def _checkpoint(self, parts: Sequence[Part], training: Training) -> Checkpoint | None:
-        if self.folder is None:
-            return None
-        how = self.beginning
-        identity = {
-            "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "training": training.numbers(),
-            "options": [how.start, how.laterals, how.seed, self._learned, self._settled],
-            "shared": storage.digest(fingerprints(self.network.ensemble.net)),
-        }
-        return Checkpoint(self.folder.unfinished, identity)
+        Folder(Path(folder)).save(self.network, self.tasks, self._skill)
 
 
 def _objective(trainee: Tasks, training: Training) -> Objective:

@@ -1,7 +1,9 @@
 """Tasks around one network: a member and a head for each; new ones train in a twin that shares the weights."""
 
 import copy
+from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +22,12 @@ class Tasks(nn.Module):
         ensemble: the backbone; member i is task i.
         names: names of the tasks, in the order of the members.
         heads: their heads, in the same order.
+        number: how many tasks were learned before these.
         earlier: the tasks that lateral connections look at; by default those in here.
+
+    Attributes:
+        numbers: how many tasks were learned before each, in the same order; forgotten ones count.
+        learned: how many tasks were ever learned: the number of the next one.
     """
 
     def __init__(
@@ -28,12 +35,15 @@ class Tasks(nn.Module):
         ensemble: Ensemble,
         names: Sequence[str] = (),
         heads: Sequence[TaskHead] = (),
+        number: int = 0,
         earlier: "Tasks | None" = None,
     ) -> None:
         super().__init__()
         self.ensemble = ensemble
         self.names = list(names)
         self.heads = nn.ModuleList(heads)
+        self.learned = number + len(self.names)
+        self.numbers = list(range(number, self.learned))
         self._earlier = (earlier,)  # in a tuple, so that it is not a submodule
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
@@ -48,9 +58,7 @@ class Tasks(nn.Module):
         present = task.unique().tolist()
         places = [(task == i).nonzero().squeeze(1) for i in present]
         parts = [self._logits(i, x[rows], features[rows]) for i, rows in zip(present, places, strict=True)]
-        width = max((part.shape[1] for part in parts), default=0)
-        padded = [F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts]
-        return torch.cat(padded)[torch.cat(places).argsort()]
+        return joined(parts)[torch.cat(places).argsort()]
 
     def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
         head: TaskHead = self.heads[place]  # type: ignore[assignment]
@@ -63,6 +71,39 @@ class Tasks(nn.Module):
         """A task's own features, for others to look at."""
         features: Tensor = self.ensemble(x, member=self.names.index(name))
         return features
+
+    def place(self, task: str | int) -> int:
+        """The place of a task, by its name; a task that is not here is refused."""
+        name = str(task)
+        if name not in self.names:
+            raise ValueError(f"unknown task '{name}': this learner knows {', '.join(self.names) or 'none yet'}")
+        return self.names.index(name)
+
+    def places(self, task: Any, rows: int, device: torch.device) -> int | Tensor:
+        """The place of one task, or the places `(N,)` of each row's own.
+
+        Args:
+            task: a name; or one per row, as a sequence or (for names that are numbers) a tensor.
+            rows: how many rows there are.
+            device: where the rows are.
+        """
+        if isinstance(task, str | int):
+            return self.place(task)
+        names = task.tolist() if hasattr(task, "tolist") else task  # numbers of torch and NumPy
+        if not isinstance(names, Sequence):
+            return self.place(names)
+        if len(names) != rows or not rows:
+            raise ValueError(f"expected one task, or one for each of the {rows} rows; got {len(names)}")
+        return torch.tensor([self.place(name) for name in names], dtype=torch.int64, device=device)
+
+    def extract(self, task: str | int) -> nn.Module:
+        """A task as a plain network, `backbone` then `head`; one that looks at others is refused."""
+        place = self.place(task)
+        head: TaskHead = self.heads[place]  # type: ignore[assignment]
+        if head.lateral is not None:
+            raise ValueError(f"task '{task}' looks at {head.lateral.sources}: no plain network says what it says")
+        layers = {"backbone": self.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
+        return nn.Sequential(OrderedDict(layers)).eval()
 
     @torch.no_grad()
     def adopt(self, others: "Tasks", instead: bool = False) -> None:
@@ -80,12 +121,32 @@ class Tasks(nn.Module):
             for (_, rows), (_, new) in zip(mine.stacked_tensors(), theirs.stacked_tensors(), strict=True):
                 rows[before:].copy_(new)
         self.names += others.names
+        self.numbers += others.numbers
+        self.learned = max(self.learned, others.learned)
         self.heads.extend(others.heads)
 
-    def drop(self, place: int) -> None:
-        """Drop a task; the others answer as before."""
+    def drop(self, task: str | int) -> None:
+        """Drop a task; the others answer as before. The only one, and one that another looks at, are refused."""
+        place, name = self.place(task), str(task)
+        if len(self.names) == 1:
+            raise ValueError(f"task '{name}' is the only one: make a new learner instead of an empty one")
+        for other, head in zip(self.names, self.heads, strict=True):
+            if head.lateral is not None and name in head.lateral.sources:  # type: ignore[union-attr, operator]
+                raise ValueError(f"task '{other}' looks at task '{name}': forget that one first")
         self.ensemble.keep_members([i for i in range(len(self.names)) if i != place])
-        del self.names[place], self.heads[place]
+        del self.names[place], self.numbers[place], self.heads[place]
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Logits below each other, as wide as the widest; classes that a row's task does not have are minus infinity.
+
+    Examples:
+        >>> joined([torch.zeros(1, 3), torch.zeros(1, 2)])
+        tensor([[0., 0., 0.],
+                [0., 0., -inf]])
+    """
+    width = max(part.shape[1] for part in parts)
+    return torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])
 
 
 def members_of(tasks: Tasks) -> list[tuple[str, MemberModule]]:

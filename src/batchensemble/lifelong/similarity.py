@@ -8,6 +8,7 @@ from torch import Tensor
 
 from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.network import Tasks
+from batchensemble.seeds import seeded
 
 ROWS = 512  # rows of the new task that are used, at most
 
@@ -27,8 +28,7 @@ def similarities(
     rows = torch.randperm(len(part), generator=torch.Generator().manual_seed(seed))[:ROWS]
     x, labels = (tensor.to(tasks.ensemble.device) for tensor in part.rows(rows.tolist()))
     if augment is not None:
-        with torch.random.fork_rng([x.device] if x.is_cuda else []):
-            torch.manual_seed(seed)
+        with seeded(seed, x.device):
             x = augment(x)
     return {name: class_mean_accuracy(tasks.seen(x, name), labels) for name in tasks.names}
 

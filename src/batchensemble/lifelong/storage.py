@@ -1,10 +1,7 @@
-"""A learner on disk: one file for what tasks share, a small one for every task."""
+"""What the files of a learner hold: what all tasks share, and what is a task's own."""
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,106 +9,83 @@ import torch
 from torch import Tensor
 
 from batchensemble import files
-from batchensemble.disk import held
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, members_of, twin
-from batchensemble.lifelong.training import read_checkpoint
 from batchensemble.nn.changed import member_modules
-
-LONGEST = 128  # bytes of a task's name, which becomes part of a file's name
-
-
-def checked_name(name: str | int) -> str:
-    """Return a task's name as text, if it is fit for a file's name.
-
-    Examples:
-        >>> checked_name("birds"), checked_name(7)
-        ('birds', '7')
-    """
-    text = str(name)
-    if not re.fullmatch(r"[\w.-]+", text) or len(text.encode()) > LONGEST:
-        raise ValueError(
-            f"a task's name is made of letters, digits, '_', '-' and '.', at most {LONGEST} bytes of them, got {text!r}"
-        )
-    return text
+from batchensemble.optim import freeze_shared_
 
 
-def check_new(name: str, known: Iterable[str], instead: str) -> None:
-    """Refuse a task's name that is taken, or that some disks (those of macOS and Windows) cannot tell from one.
-
-    Args:
-        name: name of the new task.
-        known: names of the others.
-        instead: what to do if it is taken.
-
-    Examples:
-        >>> check_new("Birds", ["cats", "birds"], "choose another name")
-        Traceback (most recent call last):
-        ValueError: task 'Birds' would share a file with task 'birds' on disks that ignore case: choose another name
-    """
-    for other in known:
-        if name == other:
-            raise ValueError(f"task '{name}' is known already: {instead}")
-        if name.casefold() == other.casefold():
-            raise ValueError(
-                f"task '{name}' would share a file with task '{other}' on disks that ignore case: {instead}"
-            )
-
-
-def save_task(tasks: Tasks, place: int, path: Path, number: int, shared: Mapping[str, str]) -> None:
+def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | None = None) -> None:
     """Write a task's own tensors, and fingerprints of everything else that its answers depend on.
 
     Args:
         tasks: the tasks that it belongs to.
         place: its place among them.
         path: the file; replaced in one move.
-        number: how many tasks were learned before it.
-        shared: fingerprints of what all tasks share.
+        shared: fingerprints of what all tasks share, for callers that save several.
     """
     head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
-    tensors = {f"member.{key}": value for key, value in _rows(tasks, place).items()}
-    tensors |= {f"head.{key}": value for key, value in head.state_dict().items()}
     sources = head.lateral.sources if head.lateral else ()
     header = {
         "name": tasks.names[place],
         "classes": head.classes,
-        "number": number,
+        "number": tasks.numbers[place],
         "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
-        "fingerprints": dict(shared),
+        "fingerprints": dict(files.fingerprints(tasks.ensemble.net) if shared is None else shared),
     }
-    files.write(path, "task", tensors, header)
+    files.write(path, "task", _own(tasks, place), header)
 
 
-@torch.no_grad()
-def load_task(
-    tasks: Tasks, path: Path, rule: HeadRule, name: str | None, shared: Mapping[str, str]
-) -> tuple[Tasks, int]:
-    """Read the task in a file, as a twin to adopt, and its number.
+def load_task_(
+    tasks: Tasks,
+    path: Path,
+    rule: HeadRule,
+    shared: Mapping[str, str] | None = None,
+    *,
+    name: str | None = None,
+    number: int | None = None,
+) -> str:
+    """Add the task in a file to those that are known, whose shared weights are final from now on.
 
     Args:
         tasks: the tasks that are known.
         path: the file.
         rule: how heads are made.
+        shared: fingerprints of what all tasks share here, for callers that load several.
         name: a name instead of the one in the file.
-        shared: fingerprints of what all tasks share here.
+        number: a number instead of the one in the file.
+
+    Returns:
+        Its name.
 
     Raises:
-        ValueError: the file was saved with other shared weights, or does not fit this network.
+        ValueError: the file was saved with other shared weights, does not fit this network, or its name is taken.
     """
+    own = files.fingerprints(tasks.ensemble.net) if shared is None else shared
+    found = _read_task(tasks, path, rule, own, name, number)
+    check_new(found.names[0], tasks.names, "load it under another name")
+    freeze_shared_(tasks.ensemble)
+    tasks.adopt(found.eval().requires_grad_(False), instead=not tasks.names)
+    return found.names[0]
+
+
+@torch.no_grad()
+def _read_task(
+    tasks: Tasks, path: Path, rule: HeadRule, shared: Mapping[str, str], name: str | None, number: int | None
+) -> Tasks:
+    """The task in a file, in a twin."""
     tensors, header = files.read(path, "task")
     _check_shared(path, shared, header["fingerprints"])
     for source, expected in header["sources"].items():
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
     head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device, tasks.ensemble.dtype)
-    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head])
-    targets = {f"member.{key}": value for key, value in _rows(found, 0).items()}
-    targets |= {f"head.{key}": value for key, value in head.state_dict().items()}
-    files.check_fit(path, tensors, {key: target.shape for key, target in targets.items()})
-    for key, target in targets.items():
-        target.copy_(tensors[key])
-    return found, int(header["number"])
+    number = int(header["number"]) if number is None else number
+    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head], number)
+    _fill_(_own(found, 0), path, tensors)
+    return found
 
 
 def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
@@ -123,66 +97,15 @@ def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
 def load_shared_(ensemble: Ensemble, path: Path) -> float:
     """Read the common weights into an ensemble; return how well the first task was learned."""
     tensors, header = files.read(path, "shared")
-    targets = _common(ensemble)
-    files.check_fit(path, tensors, {name: target.shape for name, target in targets.items()})
-    for name, target in targets.items():
-        target.copy_(tensors[name])
+    _fill_(_common(ensemble), path, tensors)
     return float(header["skill"])
 
 
-@dataclass(frozen=True)
-class Folder:
-    """A learner's folder: `shared.safetensors`, a file per task, and the checkpoint of what is being learned."""
-
-    path: Path
-
-    def task(self, name: str) -> Path:
-        """Where a task is kept."""
-        return self.path / f"task-{name}.safetensors"
-
-    @property
-    def shared(self) -> Path:
-        """Where the common weights are kept."""
-        return self.path / "shared.safetensors"
-
-    @property
-    def unfinished(self) -> Path:
-        """Where a training is kept while it lasts."""
-        return self.path / "learning.pt"
-
-    def found(self) -> list[Path]:
-        """The tasks' files, in the order in which the tasks were learned.
-
-        Without shared weights, none counts; shared weights without any task are those of a first one cut short.
-        """
-        return sorted(self.whole(), key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
-
-    def whole(self) -> set[Path]:
-        """The same files, in no order and unread."""
-        return self.files() - self._torn() if self.shared.exists() else set()
-
-    def held(self) -> AbstractContextManager[None]:
-        """Reserve the folder for this process alone, until it is released or the process ends.
-
-        The lock is inside the folder, since the one around it may belong to somebody else.
-        """
-        advice = "wait for it, or give this learner a folder of its own"
-        return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
-
-    def files(self) -> set[Path]:
-        """The files of all tasks."""
-        return set(self.path.glob("task-*.safetensors"))
-
-    def _torn(self) -> set[Path]:
-        """Files of tasks that were learned together, if a kill came before the last of them was written."""
-        state = {}
-        if self.unfinished.exists():
-            with suppress(ValueError):  # a damaged one is reported when the next task is learned
-                state = read_checkpoint(self.unfinished)
-        if not state or "optimizer" in state:  # the training was not done
-            return set()
-        together = {self.task(name) for name, *_ in state["identity"]["tasks"]}
-        return set() if together <= self.files() else together
+def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]) -> None:
+    """Copy a file's tensors to where they belong; a file with others is refused."""
+    files.check_fit(path, tensors, {name: target.shape for name, target in targets.items()})
+    for name, target in targets.items():
+        target.copy_(tensors[name])
 
 
 def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
@@ -203,8 +126,14 @@ def _check_shared(path: Path, own: Mapping[str, str], theirs: Mapping[str, str])
             )
 
 
+def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:
+    """All tensors that a task has to itself."""
+    own = {f"member.{key}": value for key, value in _rows(tasks, place).items()}
+    return own | {f"head.{key}": value for key, value in tasks.heads[place].state_dict().items()}
+
+
 def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
-    """Views of a task's rows."""
+    """Views of a task's rows in the layers that have one for every task."""
     return {
         f"{layer}.{name}".removeprefix("."): tensor.detach()[place]
         for layer, module in members_of(tasks)

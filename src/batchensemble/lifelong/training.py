@@ -2,20 +2,18 @@
 
 import math
 import time
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.disk import written_whole
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
-from batchensemble.seeds import seed_of
+from batchensemble.seeds import seed_of, seeded
 
 Groups = list[dict[str, Any]]
 Objective = Callable[[Batch], tuple[Tensor, Tensor]]
@@ -110,52 +108,6 @@ class Diverged(ArithmeticError):
     """The loss is no longer finite."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A training in progress, in one file that is replaced in one move.
-
-    Args:
-        path: the file.
-        identity: plain values; a file with other values belongs to another training, and does not count.
-    """
-
-    path: Path
-    identity: Mapping[str, Any]
-
-    def save(self, state: dict[str, Any]) -> None:
-        """Replace the file; a process killed at any moment leaves the old one or the new one."""
-        with written_whole(self.path) as beside, beside.open("wb") as file:
-            torch.save({"identity": dict(self.identity), **state}, file)
-
-    def load(self) -> dict[str, Any] | None:
-        """The saved state, or `None` if there is none of this training; warns if there is one of another training.
-
-        Raises:
-            ValueError: the file is damaged.
-        """
-        if not self.path.exists():
-            return None
-        state = read_checkpoint(self.path)
-        if state["identity"] == dict(self.identity):
-            return state
-        warnings.warn(f"{self.path} is of another training, which is given up: this one starts anew", stacklevel=5)
-        return None
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state in a checkpoint's file, whichever training it belongs to.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    with path.open("rb") as file:
-        try:
-            state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-            return {"identity": state["identity"], **state}
-        except Exception as error:  # an unpickler stumbles over foreign bytes in many ways
-            raise ValueError(f"{path} is damaged: delete it, and the task starts anew") from error
-
-
 @dataclass
 class Loop:
     """One training: what is trained, on what, how, and who is told.
@@ -193,15 +145,16 @@ class Loop:
         rates = [float(group["lr"]) for group in optimizer.param_groups]
         self._identify(optimizer)
         history = self._restored(optimizer)
-        devices = {p.device for group in optimizer.param_groups for p in group["params"] if p.is_cuda}
-        with torch.random.fork_rng(devices):
-            for epoch in range(len(history), self.training.epochs):
-                history.append(self._epoch(epoch, optimizer, rates))
-                if self.training.after_epoch:
-                    self.training.after_epoch(history[-1])
-                self._save(optimizer, history)
-                if self.progress:
-                    self.progress(history[-1])
+        devices = {p.device for p in self.module.parameters()}
+        for epoch in range(len(history), self.training.epochs):
+            seed = seed_of(self.training.seed, epoch)
+            with seeded(seed, *devices):
+                history.append(self._epoch(epoch, seed, optimizer, rates))
+            if self.training.after_epoch:
+                self.training.after_epoch(history[-1])
+            self._save(optimizer, history)
+            if self.progress:
+                self.progress(history[-1])
         return history
 
     def _identify(self, optimizer: torch.optim.Optimizer) -> None:
@@ -214,10 +167,9 @@ class Loop:
             }
             self.checkpoint = replace(self.checkpoint, identity={**self.checkpoint.identity, **how})
 
-    def _epoch(self, epoch: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
+    def _epoch(self, epoch: int, seed: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
         training, began = self.training, time.perf_counter()
-        seed, steps = seed_of(training.seed, epoch), steps_of(self.pool, training.batch_size)
-        torch.manual_seed(seed)
+        steps = steps_of(self.pool, training.batch_size)
         device = next(self.module.parameters()).device
         loss_sum, right, rows = torch.zeros((), device=device), torch.zeros((), device=device), 0
         for step, batch in enumerate(batches(self.pool, training.batch_size, seed, training.workers)):

@@ -29,8 +29,8 @@ from batchensemble.lab.methods.lifelong import (
 )
 from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lifelong import Training
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Part
-from batchensemble.lifelong.training import Checkpoint
 
 QUICK = Training(epochs=2, batch_size=16, lr=0.05)
 METHODS: dict[str, Method] = {

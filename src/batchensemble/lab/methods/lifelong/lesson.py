@@ -8,8 +8,9 @@ from typing import Any
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool
-from batchensemble.lifelong.training import Checkpoint, Epoch, Loop, Training
+from batchensemble.lifelong.training import Epoch, Loop, Training
 from batchensemble.seeds import seeded
 
 from .account import Account

@@ -1,0 +1,161 @@
+"""A learner's folder: what lies in it, in which order it is written, and what counts after a kill."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from batchensemble import files
+from batchensemble.disk import held
+from batchensemble.lifelong import storage
+from batchensemble.lifelong.beginning import Beginning
+from batchensemble.lifelong.checkpoint import Checkpoint, read_checkpoint
+from batchensemble.lifelong.data import Part
+from batchensemble.lifelong.head import HeadRule
+from batchensemble.lifelong.network import Tasks
+from batchensemble.lifelong.training import Training
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A learner's folder: `shared.safetensors`, a file per task, and the checkpoint of what is being learned.
+
+    Without shared weights, no task counts; shared weights without any task are those of a first one cut short. Tasks
+    that were learned together count once all of their files are there.
+    """
+
+    path: Path
+
+    # ---- what lies in it -----------------------------------------------------------------------------------------
+
+    def task(self, name: str) -> Path:
+        """Where a task is kept."""
+        return self.path / f"task-{name}.safetensors"
+
+    @property
+    def shared(self) -> Path:
+        """Where the common weights are kept."""
+        return self.path / "shared.safetensors"
+
+    @property
+    def unfinished(self) -> Path:
+        """Where a training is kept while it lasts."""
+        return self.path / "learning.pt"
+
+    def _files(self) -> set[Path]:
+        """The files of all tasks."""
+        return set(self.path.glob("task-*.safetensors"))
+
+    def _whole(self) -> set[Path]:
+        """The files of the tasks that count, unread."""
+        return self._files() - self._torn() if self.shared.exists() else set()
+
+    def _torn(self) -> set[Path]:
+        """Files of tasks that were learned together, if a kill came before the last of them was written."""
+        state = {}
+        if self.unfinished.exists():
+            with suppress(ValueError):  # a damaged one is reported when the next task is learned
+                state = read_checkpoint(self.unfinished)
+        if not state or "optimizer" in state:  # the training was not done
+            return set()
+        together = {self.task(name) for name, *_ in state["identity"]["tasks"]}
+        return set() if together <= self._files() else together
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def load_(self, tasks: Tasks, rule: HeadRule) -> float | None:
+        """Read everything that counts, in the order in which it was learned.
+
+        Args:
+            tasks: where to put it; no task is known there yet.
+            rule: how heads are made.
+
+        Returns:
+            How well the first task was learned; `None` if the folder holds no task.
+        """
+        paths = sorted(self._whole(), key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
+        if not paths:
+            return None
+        skill = storage.load_shared_(tasks.ensemble, self.shared)
+        shared = files.fingerprints(tasks.ensemble.net)
+        for path in paths:
+            storage.load_task_(tasks, path, rule, shared)
+        return skill
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def held(self, known: Iterable[str]) -> Iterator[None]:
+        """Reserve the folder for this process alone, until it is released or the process ends.
+
+        The lock is inside the folder, since the one around it may belong to somebody else.
+
+        Args:
+            known: names of all tasks that the learner knows.
+
+        Raises:
+            Busy: another process is learning here.
+            ValueError: the folder holds tasks that the learner does not know.
+        """
+        advice = "wait for it, or give this learner a folder of its own"
+        with held(self.path / ".lock", f"another process is learning in {self.path}: {advice}"):
+            unknown = self._whole() - {self.task(name) for name in known}
+            if unknown:
+                raise ValueError(
+                    f"{self.path} holds tasks that were not there when it was opened, "
+                    f"{', '.join(sorted(path.name for path in unknown))}: open it with a new learner"
+                )
+            yield
+
+    def checkpoint(
+        self, known: Tasks, settled: bool, beginning: Beginning, parts: Sequence[Part], training: Training
+    ) -> Checkpoint:
+        """The training of new tasks while it lasts; whatever makes it another training identifies it.
+
+        Args:
+            known: the tasks so far.
+            settled: whether their shared weights are final.
+            beginning: how the new ones start.
+            parts: their data.
+            training: how they are trained.
+        """
+        identity = {
+            "tasks": [[part.name, part.classes, len(part)] for part in parts],
+            "training": training.numbers(),
+            "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
+            "shared": storage.digest(files.fingerprints(known.ensemble.net)),
+        }
+        return Checkpoint(self.unfinished, identity)
+
+    def save(self, tasks: Tasks, names: Sequence[str], skill: float | None) -> None:
+        """Write some tasks; if these are all of them, first what they share.
+
+        Args:
+            tasks: all tasks.
+            names: names of those to write.
+            skill: how well the first one was learned, if that is known.
+
+        Raises:
+            ValueError: all tasks are to be written, and the folder holds others.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        if len(names) == len(tasks.names):
+            strangers = self._files() - {self.task(name) for name in names}
+            if strangers:
+                raise ValueError(
+                    f"{self.path} holds other tasks, {', '.join(sorted(path.name for path in strangers))}: "
+                    "delete them, or choose another folder"
+                )
+            storage.save_shared(tasks.ensemble, self.shared, skill or 0.0)
+        shared = files.fingerprints(tasks.ensemble.net)
+        for name in names:
+            storage.save_task(tasks, tasks.place(name), self.task(name), shared)
+
+    def finish(self, tasks: Tasks, names: Sequence[str], skill: float | None) -> None:
+        """Write what was just learned, as `save` does; only then is its checkpoint deleted."""
+        self.save(tasks, names, skill)
+        self.unfinished.unlink(missing_ok=True)
+
+    def delete(self, name: str) -> None:
+        """Delete a task's file."""
+        self.task(name).unlink(missing_ok=True)

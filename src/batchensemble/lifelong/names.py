@@ -1,0 +1,43 @@
+"""Names of tasks: each becomes part of a file's name, on any disk."""
+
+import re
+from collections.abc import Iterable
+
+LONGEST = 128  # bytes of a task's name, which becomes part of a file's name
+
+
+def checked_name(name: str | int) -> str:
+    """Return a task's name as text, if it is fit for a file's name.
+
+    Examples:
+        >>> checked_name("birds"), checked_name(7)
+        ('birds', '7')
+    """
+    text = str(name)
+    if not re.fullmatch(r"[\w.-]+", text) or len(text.encode()) > LONGEST:
+        raise ValueError(
+            f"a task's name is made of letters, digits, '_', '-' and '.', at most {LONGEST} bytes of them, got {text!r}"
+        )
+    return text
+
+
+def check_new(name: str, known: Iterable[str], instead: str) -> None:
+    """Refuse a task's name that is taken, or that some disks (those of macOS and Windows) cannot tell from one.
+
+    Args:
+        name: name of the new task.
+        known: names of the others.
+        instead: what to do if it is taken.
+
+    Examples:
+        >>> check_new("Birds", ["cats", "birds"], "choose another name")
+        Traceback (most recent call last):
+        ValueError: task 'Birds' would share a file with task 'birds' on disks that ignore case: choose another name
+    """
+    for other in known:
+        if name == other:
+            raise ValueError(f"task '{name}' is known already: {instead}")
+        if name.casefold() == other.casefold():
+            raise ValueError(
+                f"task '{name}' would share a file with task '{other}' on disks that ignore case: {instead}"
+            )

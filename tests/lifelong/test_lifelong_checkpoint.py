@@ -1,0 +1,20 @@
+"""A checkpoint is replaced whole, or stays as it was."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from batchensemble.lifelong.checkpoint import Checkpoint
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_says_so_and_leaves_the_last_checkpoint(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "last.pt", {"what": "this"})
+    checkpoint.save({"epoch": 1})
+    (tmp_path / f".last.pt.{os.getpid()}.{threading.get_ident()}.part").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"the disk is full; .*last\.pt is as it was before"):
+        checkpoint.save({"epoch": 2})
+    assert checkpoint.load() == {"identity": {"what": "this"}, "epoch": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]

@@ -1,0 +1,225 @@
+"""A learner killed at any moment goes on from its folder, where one process learns at a time."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_tasks import QUICK, data, net
+from torch import nn
+
+from batchensemble.lifelong import Epoch, Learner, Training, storage
+from batchensemble.lifelong.network import Tasks
+
+
+def test_a_folder_holds_what_was_learned_in_order(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    for seed, name in enumerate(("z", "m", "a")):
+        learner.learn(data(seed), name)
+    learner.forget("m")
+    x, _ = data(9)
+    again = Learner(net(3), head=32, folder=tmp_path, training=QUICK)
+    assert again.tasks == ("z", "a")
+    assert torch.equal(again(x, "a"), learner(x, "a"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".lock", "shared.safetensors", "task-a.safetensors", "task-z.safetensors"
+    ]  # fmt: skip
+    again.learn(data(4))
+    assert again.tasks[-1] == "3"
+
+
+def life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
+    """Two tasks, whatever of them is not there yet, and what they say in the end."""
+    torch.manual_seed(0)
+    backbone = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 8))
+    learner = Learner(backbone, head=8, folder=folder, training=Training(epochs=6, batch_size=8, lr=0.05))
+    for seed, name in enumerate(("one", "two")):
+        if name not in learner.tasks:
+            learner.learn(data(seed), name, progress=tell)
+    return torch.cat([learner(torch.ones(2, 6), name) for name in learner.tasks]).flatten().tolist()
+
+
+SCRIPT = """
+import pathlib, sys, time
+sys.path.insert(0, sys.argv[1])
+from test_lifelong_folder import life
+
+def tell(epoch):
+    print(epoch.names[0], epoch.epoch, flush=True)
+    time.sleep(0.2)
+
+print("answer", life(pathlib.Path(sys.argv[2]), tell))
+"""
+
+
+def lived(folder: Path, until: str = "") -> list[str]:
+    """Lines of a life in a process of its own, which is killed after a line."""
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line.strip())
+            if lines[-1] == until:
+                process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.returncode == (-signal.SIGKILL if until else 0)
+    return lines
+
+
+def test_a_learner_killed_twice_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    expected = life(tmp_path / "whole", lambda epoch: None)
+    assert lived(tmp_path / "cut", until="one 3")[0] == "one 1"
+    assert lived(tmp_path / "cut", until="two 2")[0] == "one 4", "it went on with the next epoch"
+    assert (tmp_path / "cut" / "learning.pt").exists()
+    rest = lived(tmp_path / "cut")
+    assert rest[0] == "two 3"
+    assert rest[-1] == f"answer {expected}"
+    assert not (tmp_path / "cut" / "learning.pt").exists()
+
+
+def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(data(0), "a", progress=stop)
+    with pytest.warns(UserWarning, match="another training, which is given up"):
+        learner.learn(data(0), "a", training=Training(epochs=1, batch_size=8))
+    assert learner.tasks == ("a",)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rank": 2},
+        {"training": replace(QUICK, optimizer=torch.optim.Adam)},
+        {"training": replace(QUICK, autocast=torch.bfloat16)},
+    ],
+    ids=["rank", "optimiser", "precision"],
+)
+def test_a_checkpoint_of_another_network_or_optimiser_is_given_up(tmp_path: Path, changed: dict) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Learner(net(), head=32, folder=tmp_path, training=QUICK).learn(data(0), "a", progress=stop)
+    learner = Learner(net(), head=32, folder=tmp_path, **{"training": QUICK, **changed})
+    with pytest.warns(UserWarning, match="another training, which is given up"):
+        learner.learn(data(0), "a")
+
+
+@pytest.mark.parametrize("kept", [0, 0.5, "not a checkpoint" * 20])
+def test_a_damaged_checkpoint_says_what_to_do(tmp_path: Path, kept: float | str) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    learner, path = Learner(net(), head=32, folder=tmp_path, training=QUICK), tmp_path / "learning.pt"
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(data(0), "a", progress=stop)
+    whole = path.read_bytes()
+    path.write_bytes(kept.encode() if isinstance(kept, str) else whole[: int(kept * len(whole))])
+    with pytest.raises(ValueError, match=r"learning\.pt is damaged: delete it"):
+        learner.learn(data(0), "a")
+
+
+@pytest.mark.parametrize("before", [(), ("z",)], ids=["the first", "later ones"])
+def test_tasks_learned_together_and_cut_short_between_their_files_are_learned_again(
+    tmp_path: Path, before: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, (x, _) = {"a": data(0), "b": data(1)}, data(3)
+
+    def learner(folder: Path) -> Learner:
+        return Learner(net(), head=32, folder=folder, training=QUICK)
+
+    whole, cut = learner(tmp_path / "whole"), learner(tmp_path / "cut")
+    for one in (whole, cut):
+        for name in before:
+            one.learn(data(2), name)
+    whole.learn_together(together)
+    save_task = storage.save_task
+
+    def killed(tasks: Tasks, place: int, *rest: Any) -> None:
+        if tasks.names[place] == "b":
+            raise KeyboardInterrupt
+        save_task(tasks, place, *rest)
+
+    monkeypatch.setattr(storage, "save_task", killed)
+    with pytest.raises(KeyboardInterrupt):
+        cut.learn_together(together)
+    monkeypatch.undo()
+    again = learner(tmp_path / "cut")
+    assert again.tasks == before
+    again.learn_together(together)
+    assert again.tasks == learner(tmp_path / "cut").tasks == whole.tasks
+    assert all(torch.equal(again(x, name), whole(x, name)) for name in together)
+
+
+def test_a_loaded_task_is_the_newest_also_after_a_restart(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path / "home", training=QUICK)
+    for seed, name in enumerate("ab"):
+        learner.learn(data(seed), name)
+    learner.save_task("a", tmp_path / "a")
+    learner.load_task(tmp_path / "a", "copy")
+    assert Learner(net(), head=32, folder=tmp_path / "home").tasks == learner.tasks == ("a", "b", "copy")
+
+
+def test_a_folder_with_other_tasks_is_not_written_over(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    for seed, name in enumerate("ab"):
+        learner.learn(data(seed), name)
+    learner.save(tmp_path)
+    learner.forget("b")
+    with pytest.raises(ValueError, match=r"holds other tasks, task-b\.safetensors"):
+        learner.save(tmp_path)  # or b would be back after a restart
+    assert Learner(net(), head=32, folder=tmp_path).tasks == ("a", "b")
+
+
+def test_a_first_task_cut_short_between_its_two_files_is_learned_again(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    learner.learn(data(0), "a")
+    x, _ = data(3)
+    before = learner(x, "a")
+    (tmp_path / "task-a.safetensors").unlink()  # as if killed right after the shared file
+    again = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    assert again.tasks == ()
+    again.learn(data(0), "a")
+    assert torch.equal(again(x, "a"), before)
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from batchensemble.lifelong.folder import Folder
+with Folder(Path(sys.argv[1])).held(()):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RuntimeError, match="another process is learning in"):
+            learner.learn(data(0), "a")
+        holder.kill()
+    learner.learn(data(0), "a")  # the lock went with the process
+    assert Learner(net(1), head=32, folder=tmp_path).tasks == ("a",)
+
+
+def test_what_another_learner_put_into_the_folder_is_not_written_over(tmp_path: Path) -> None:
+    first, second = (Learner(net(seed), head=32, folder=tmp_path, training=QUICK) for seed in (0, 1))
+    first.learn(data(0), "a")
+    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")}
+    with pytest.raises(ValueError, match=r"not there when it was opened, task-a\.safetensors: open it"):
+        second.learn(data(1), "b")
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")} == kept
+    assert second.tasks == ()
