@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from drawn import bandits, claims, classification, lifelong, speed, translation
+from drawn import bandits, claims, classification, lifelong, speed, tables, translation
 from drawn.records import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,6 +32,9 @@ NUMBERS: dict[str, Callable[[], str]] = {
         classification.cifar_short_shifted,
         classification.recipes,
         classification.fine_tuning,
+        tables.gains_tables,
+        tables.tables,
+        tables.tables_members,
         bandits.bandits,
         bandits.bandits_paired,
         bandits.bandits_rewards,

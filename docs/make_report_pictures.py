@@ -15,6 +15,7 @@ from batchensemble.lab.report import Figure
 PICTURES: dict[str, tuple[str, Scale, str, dict[str, str]]] = {
     "recipes": ("recipes", "paper", "recipes", {}),
     "reliability": ("cifar-calibration", "paper", "reliability", {"data": "CIFAR-10"}),
+    "tables": ("tables", "small", "curves", {}),
     "diversity": ("cifar-diversity", "paper", "base_disagreement_over_error", {"share": "100 %"}),
 }
 """Experiment, scale and name of the figure behind each picture, and the rows that it shows."""
