@@ -1,24 +1,13 @@
 """Where in a structured output the answer is."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
+from structures import Box, Point
 from torch import Tensor
 
 from batchensemble.answers import Field
-
-
-class Point(NamedTuple):
-    x: Tensor
-    name: str
-
-
-@dataclass
-class Box:
-    inside: Any
-    note: str = ""
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,13 @@
 
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import torch
+from structures import Box, Point
 from torch import Tensor
 
 from batchensemble.answers import Field
 from batchensemble.trees import map_tensors, tensors
-
-
-class Point(NamedTuple):
-    x: Tensor
-    name: str
-
-
-@dataclass
-class Box:
-    inside: Any
-    note: str = ""
 
 
 def test_every_tensor_of_a_tree() -> None:

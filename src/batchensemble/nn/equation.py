@@ -49,13 +49,15 @@ def equation_5(op: RankOneOperation, x: Tensor, rows: Rows, plan: Plan | None = 
         **options: what else the operation takes (a transposed convolution's output size).
     """
     plan = plan or choose_plan(op, x, rows)
-    return _fold(op, x, rows, options) if plan == "fold" else _scale(op, x, rows, options)
+    if plan == "fold":
+        return _fold(op, x, rows, options)
+    scale = _scale_before_a_norm if _joins_a_norm(op, x, rows) else _scale
+    return scale(op, x, rows, options)
 
 
 def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    """`((x o r_i) W) o s_i + b_i`, summed over the rank."""
     at = op.features_at % x.ndim
-    if _joins_a_norm(op, x, rows):
-        return _scale_before_a_norm(op, x, rows, at, options)
     pairs = zip(_components(op.r), _components(op.s), strict=True)
     terms = [
         rows.affine(op.product(rows.affine(x, r, at=at), op.weight, **options), s, None if term else op.bias, at=at)
@@ -64,25 +66,8 @@ def _scale(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any])
     return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)
 
 
-def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, at: int, options: dict[str, Any]) -> Tensor:
-    """The same, but r's gradient needs no pass of its own, and a norm may take s over (see `memberwise_norm`)."""
-    scaled: Any = ScaledInput.apply  # torch gives it no types
-    trained = torch.is_grad_enabled() and op.r.requires_grad
-    z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
-    y = rows.affine(z, op.s, op.bias, at=at)
-    if op.bias is None:
-        made_of(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
-    return y
-
-
-def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
-    """Whether this is a convolution in a compiled graph, where the compiler fuses passes over activations."""
-    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2
-    # float16 has no number as small as `TINY`, and `ScaledInput` does not conjugate
-    return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
-
-
 def _fold(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    """`x (W o s_i r_i^T) + b_i`: one product if all rows have one owner, else a product for every member's rows."""
     bias = None if op.bias is None else op.bias.to(x.dtype)
     if rows.owner is not None:
         own = None if bias is None else bias[rows.owner]
@@ -114,3 +99,22 @@ def choose_plan(op: RankOneOperation, x: Tensor, rows: Rows) -> Plan:
 
 
 FOLD_ABOVE = 4  # measured: see benchmarks/NOTES.md
+
+
+def _joins_a_norm(op: RankOneOperation, x: Tensor, rows: Rows) -> bool:
+    """Whether this is a convolution in a compiled graph, where the compiler fuses passes over activations."""
+    fits = op.features_at == 1 and rows.owner is None and op.r.ndim == 2
+    # float16 has no number as small as `TINY`, and `ScaledInput` does not conjugate
+    return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
+
+
+def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    """As `_scale`, but r's gradient needs no pass of its own, and a norm may take s over (see `memberwise_norm`)."""
+    at = op.features_at % x.ndim
+    scaled: Any = ScaledInput.apply  # torch gives it no types
+    trained = torch.is_grad_enabled() and op.r.requires_grad
+    z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
+    y = rows.affine(z, op.s, op.bias, at=at)
+    if op.bias is None:
+        made_of(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
+    return y
