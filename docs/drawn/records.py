@@ -50,7 +50,8 @@ def where(evidence: Evidence) -> str:
     """Scale, seeds, epochs and machine in a line."""
     records = [result.record for result in evidence.results]
     seeds, made = len({record.run.seed for record in records}), [record.provenance for record in records]
-    epochs = " or ".join(str(n) for n in sorted({r.metrics["epochs"] for r in records if r.metrics.get("epochs")}))
+    lengths = [str(n) for n in sorted({r.metrics["epochs"] for r in records if r.metrics.get("epochs")})]
+    epochs = " or ".join(filter(None, (", ".join(lengths[:-1]), *lengths[-1:])))
     parts = [f"Scale `{evidence.scale}`", f"{seeds} seed{'s' * (seeds > 1)}", f"{epochs} epochs" if epochs else ""]
     parts += dict.fromkeys(f"{one.hardware}, torch {one.versions['torch']}" for one in made)
     return f"{'; '.join(filter(None, parts))}."

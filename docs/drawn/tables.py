@@ -38,7 +38,7 @@ def tables() -> str:
     """Every method on every table, and networks that are regularised otherwise, each at its best length."""
     ours, others = evidence_of("tables", "small"), evidence_of("tables-regularised", "small")
     evidence = replace(ours, places=(*ours.places, *others.places))
-    columns = [heading for data in DATA for heading in (f"{data}: NLL", "accuracy (%)", "epochs")]
+    columns = [heading for data in DATA for heading in (f"{data}: NLL", "accuracy (epochs)")]
     lines = [f"| method | {' | '.join(columns)} |", "|---" + "|---:" * len(columns) + "|"]
     for method in evidence.labels("method"):
         cells = [cell for data in DATA for cell in _cells(evidence.where(method=method, data=data))]
@@ -51,14 +51,10 @@ def tables_members() -> str:
     return body(evidence_of("tables", "small").where(data="Income", length="30 epochs"), comparison(*MADE_OF))
 
 
-def _cells(part: Evidence) -> tuple[str, str, str]:
+def _cells(part: Evidence) -> tuple[str, str]:
     best, epochs = _at_its_best(part)
     nll, accuracy = _summary(best, "nll"), _summary(best, "accuracy")
-    return (
-        f"{nll.mean:.4f} ± {nll.spread or 0:.4f}",
-        f"{100 * accuracy.mean:.2f} ± {100 * (accuracy.spread or 0):.2f}",
-        epochs,
-    )
+    return f"{nll.mean:.4f} ± {nll.spread or 0:.4f}", f"{100 * accuracy.mean:.2f} ({epochs})"
 
 
 def _at_its_best(part: Evidence) -> tuple[Evidence, str]:
