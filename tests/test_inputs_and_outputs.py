@@ -145,6 +145,34 @@ def test_keyword_inputs_and_integers() -> None:
     assert len(model.predict(words=words, batch_size=2)) == N
 
 
+@dataclass
+class Options:
+    """What the network is told, and where it writes; no tensors, and a constructor of its own."""
+
+    factor: float
+    seen: list[str]
+
+    def __init__(self, text: str) -> None:
+        self.factor, self.seen = float(text), []
+
+
+class Told(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, options: Options) -> Tensor:
+        options.seen.append("call")
+        return options.factor * self.layer(x)
+
+
+def test_inputs_without_tensors_are_the_users_own() -> None:
+    model, x, options = ensemble(Told()), rows(), Options("2")
+    close(model.members(x, options)[1], model.extract(1)(x, options))
+    model.predict(x, options, batch_size=4)
+    assert options.seen == ["call"] * 4
+
+
 class Several(nn.Module):
     """Inputs in a tuple, in a dict, with rows and without."""
 

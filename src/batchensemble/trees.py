@@ -44,7 +44,7 @@ def rebuilt(tree: Any, parts: dict[Any, Any]) -> Any:
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Apply `function` to every tensor of a nested structure; the rest stays as it is.
+    """Apply `function` to every tensor of a nested structure; the rest stays as it is, and is not copied.
 
     Examples:
         >>> import torch
@@ -54,7 +54,7 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, Tensor):
         return function(tree)
     parts = items(tree)
-    if parts is None:
+    if parts is None or not tensors(tree):
         return tree
     return rebuilt(tree, {key: map_tensors(function, part) for key, part in parts.items()})
 
