@@ -1,6 +1,7 @@
 """What goes into an ensemble and comes out: outputs of every shape, inputs by name and in structures."""
 
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -37,6 +38,15 @@ class Derived:
         self.doubled = 2 * self.logits
 
 
+@dataclass(frozen=True)
+class Scaled:
+    logits: Tensor
+    scale: InitVar[float] = 2.0
+
+    def __post_init__(self, scale: float) -> None:
+        object.__setattr__(self, "logits", scale * self.logits)
+
+
 class Shaped(nn.Module):
     """Answers in any shape, from keyword-only inputs, integers, several tensors."""
 
@@ -59,7 +69,10 @@ SHAPES: dict[str, Any] = {
     "named tuple": (lambda f, y: Pair(y, f), lambda out: out.scores),
     "dataclass": (lambda f, y: Answer(f, y), lambda out: out.logits),
     "derived field": (lambda f, y: Derived(y), lambda out: out.logits),
+    "changed field": (lambda f, y: Scaled(y), lambda out: out.logits),
     "nested": (lambda f, y: (y, (f, {"f": [f, y]})), lambda out: out[0]),
+    "ordered dict": (lambda f, y: OrderedDict(features=f, logits=y), lambda out: out["logits"]),
+    "empty": (lambda f, y: (y, None, (), [], {}, "text", y.dtype), lambda out: out[0]),
     "dict subclass": (lambda f, y: Bag(logits=y, f=f), lambda out: out["logits"]),
 }
 
@@ -84,6 +97,17 @@ def test_outputs_of_every_shape(shape: Any, get: Any) -> None:
     close(get(model(x, member=IDS)), members[IDS, torch.arange(N)])
     close(model.predict(x, batch_size=3).outputs, members)
     be.verify(model, x)
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES.keys() - {"dict subclass"}))  # which torch 2.11 cannot copy in a graph
+def test_outputs_of_every_shape_in_one_graph(name: str) -> None:
+    torch.compiler.reset()
+    shape, get = SHAPES[name]
+    model, x = ensemble(Shaped(shape)), rows()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for output, expected in ((compiled(x), model(x)), (compiled(x, words=None, member=IDS), model(x, member=IDS))):
+        assert type(output) is type(expected)
+        close(get(output), get(expected))
 
 
 def test_the_rest_of_an_output_keeps_its_members_and_its_values() -> None:
@@ -119,6 +143,34 @@ def test_keyword_inputs_and_integers() -> None:
     assert model.train()(words=words, scale=2.0).shape == (N, 3)
     be.verify(model, words=words)
     assert len(model.predict(words=words, batch_size=2)) == N
+
+
+@dataclass
+class Options:
+    """What the network is told, and where it writes; no tensors, and a constructor of its own."""
+
+    factor: float
+    seen: list[str]
+
+    def __init__(self, text: str) -> None:
+        self.factor, self.seen = float(text), []
+
+
+class Told(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, options: Options) -> Tensor:
+        options.seen.append("call")
+        return options.factor * self.layer(x)
+
+
+def test_inputs_without_tensors_are_the_users_own() -> None:
+    model, x, options = ensemble(Told()), rows(), Options("2")
+    close(model.members(x, options)[1], model.extract(1)(x, options))
+    model.predict(x, options, batch_size=4)
+    assert options.seen == ["call"] * 4
 
 
 class Several(nn.Module):

@@ -382,6 +382,20 @@ def test_calls_that_overlap_in_shared_modules_leave_these_in_evaluation_until_th
     assert [module.training for module in (one, two, shared)] == [True, True, True]
 
 
+def test_a_network_that_cannot_switch_modes_is_left_in_the_one_it_was_in() -> None:
+    class Stuck(nn.Module):
+        def train(self, mode: bool = True) -> "Stuck":
+            raise RuntimeError("no other mode")
+
+    net = nn.Sequential(nn.Dropout(), Stuck())
+    with pytest.raises(RuntimeError, match="no other mode"), evaluating(net):
+        pass
+    assert net[0].training
+    with evaluating(net[0]):
+        pass
+    assert net[0].training
+
+
 ASKED = {
     "diagnose": lambda model, x: be.diagnose(model, [(x, torch.arange(len(x)) % 3)]),
     "verify": be.verify,

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from ensembles import M, convnet, ensemble, images, mlp, rows
-from torch import nn
+from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.nn.changed import member_modules
@@ -122,6 +122,25 @@ def test_as_many_rows_as_members_are_no_mistake(loss, outputs, target) -> None:
     torch.testing.assert_close(
         be.mean_loss(loss, answers, wanted), sum(loss(o, wanted.view_as(o)) for o in answers) / len(answers)
     )
+
+
+@pytest.mark.parametrize(("members", "n", "size"), [(3, 3, 3), (1, 1, 1), (3, 7, 3)])
+def test_a_loss_of_more_outputs_than_targets(members: int, n: int, size: int) -> None:
+    def gaussian(output: Tensor, target: Tensor) -> Tensor:
+        mean, log_variance = output.chunk(2, -1)
+        return F.gaussian_nll_loss(mean, target, log_variance.exp())
+
+    outputs, target = torch.randn(members, n, 2 * size), torch.randn(n, size)
+    expected = sum(gaussian(output, target) for output in outputs) / members
+    torch.testing.assert_close(be.mean_loss(gaussian, outputs, target), expected)
+
+
+def test_one_answer_for_each_step_is_not_taken_for_members() -> None:
+    for steps in (5, 7):
+        with pytest.raises(ValueError, match="one answer for each row"):
+            be.mean_loss(F.mse_loss, torch.randn(7, steps, 1), torch.zeros(7, steps))
+    with pytest.raises(ValueError, match="one answer for each row"):
+        be.mean_loss(F.cross_entropy, torch.randn(7, 5, 3), torch.zeros(7, 5, dtype=torch.int64))
 
 
 @pytest.mark.parametrize("rank", [1, 2])

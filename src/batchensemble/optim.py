@@ -111,7 +111,9 @@ def _check_member_axis(outputs: Tensor, target: Any) -> None:
         return
     numbers = outputs.shape == target.shape
     logits = outputs.shape[:-1] == target.shape != outputs.shape[1:]
-    if numbers or logits:
+    # As many rows as members, with as many targets each, but several outputs for a target: means and variances, say.
+    several = outputs.shape[1:2] == target.shape[:1] and outputs.shape[-1:] != (1,)
+    if numbers or (logits and not several):
         raise ValueError(
             "expected the answers of every member, (members, N, ...), as model.members(x) gives them; "
             f"got outputs {tuple(outputs.shape)} for targets {tuple(target.shape)}: one answer for each row"

