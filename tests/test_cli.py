@@ -157,7 +157,7 @@ def test_what_another_process_is_at_is_left_to_it(run, tmp_path):
     with locked(store.path(first)):
         done = run("run", "counting")
     assert done.exit_code == 1
-    assert "another process is working on" in done.output
+    assert f"another process is working on {first.name}: add --wait" in " ".join(done.output.split())
     assert (store.has(first), store.has(second)) == (False, True)
 
 

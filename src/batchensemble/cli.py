@@ -286,9 +286,12 @@ def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
             else:
                 progress.advance()
         for run, study in busy.items():
-            perform(study, run, store, context)
-            progress.advance()
+            with suppress(Busy):
+                perform(study, run, store, context)
+                progress.advance()
         progress.end()
+    if left := [run.name for run in busy if not store.has(run)]:
+        raise Busy(f"another process is working on {', '.join(left)}: add --wait to wait for it")
 
 
 @contextmanager
