@@ -128,6 +128,7 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("list", "--results", "a-file"), 2, "a-file is not a folder"),
         (("report", "--results", ".", "--out", "a-file"), 2, "a-file is not a folder"),
         (("run", "counting", "--devices", "0"), 2, "'--devices'"),
+        (("run", "counting", "--devices", "2"), 1, "a run of counting has one device; start the command several times"),
         (("run", "counting", "--scale", "huge"), 2, "huge"),
         (("run", "counting", "--scale", "paper"), 1, "counting has the scales smoke; got 'paper'"),
         (("run", "all", "--scale", "paper"), 2, "no experiment has the scale paper"),

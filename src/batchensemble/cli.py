@@ -268,6 +268,8 @@ def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
 
     Runs that another process is working on come last, so that several processes share the work.
     """
+    for study in todo.values():
+        study.check_devices(context.devices)  # before other processes are started
     together = is_one_of_several(context.devices)  # processes that train together keep to one order
     with _progress(context) as progress:
         context = replace(context, progress=progress)

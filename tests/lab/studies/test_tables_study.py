@@ -89,8 +89,3 @@ def test_streams_follow_one_another_in_a_batch():
 def test_a_batch_larger_than_the_table_is_refused(context):
     with pytest.raises(ValueError, match="a batch of 1000 rows needs more than the 480"):
         record_of(context, replace(TOY, batch=1000))
-
-
-def test_several_devices_are_refused_before_anything_is_done(context):
-    with pytest.raises(ValueError, match="on one device"):
-        record_of(replace(context, devices=2), TOY)

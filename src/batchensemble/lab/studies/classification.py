@@ -193,4 +193,4 @@ MEASURES: dict[Test, Callable[[Bench], Outcome]] = {
     "unseen": measure_unseen,
     "pictures": measure_pictures,
 }
-CLASSIFICATION = Study("classification", run)
+CLASSIFICATION = Study("classification", run, together=True)

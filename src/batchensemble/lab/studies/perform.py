@@ -14,7 +14,9 @@ def perform(study: Study, run: Run, store: Store, context: Context) -> Record:
 
     Raises:
         Busy: another process is working on this run, and the context does not say to wait.
+        ValueError: there are several devices, which cannot work together on this kind of run.
     """
+    study.check_devices(context.devices)
     context = replace(context, store=store)
     if not is_one_of_several(context.devices):
         return store.obtain(run, lambda: _done(study, run, context), wait=context.wait)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
+from batchensemble.lab.training.devices import is_one_of_several
 from batchensemble.lab.training.progress import Progress, Silent
 
 
@@ -36,7 +37,24 @@ class Context:
 
 @dataclass(frozen=True)
 class Study:
-    """A kind of work: the name by which runs ask for it, and the function that does it."""
+    """A kind of work.
+
+    Args:
+        name: the name by which runs ask for it.
+        run: the function that does it.
+        together: whether several devices can work on one run.
+    """
 
     name: str
     run: Callable[[Run, Context], Record]
+    together: bool = False
+
+    def check_devices(self, devices: int) -> None:
+        """Refuses several devices if they cannot work together on one run.
+
+        Raises:
+            ValueError: they cannot.
+        """
+        if is_one_of_several(devices) and not self.together:
+            advice = "start the command several times, and the processes share the runs"
+            raise ValueError(f"a run of {self.name} has one device; {advice}")

@@ -18,7 +18,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.parts import Trained, cost_of, predict, train_part
 from batchensemble.lab.studies.scores import quality, scores
 from batchensemble.lab.studies.study import Context, Study
-from batchensemble.lab.training.devices import is_one_of_several, start_fabric
+from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.fit import TrainingJob
 from batchensemble.lab.training.optimizers import adamw
 from batchensemble.lab.training.schedules import cosine
@@ -97,8 +97,6 @@ class TableBatches:
 
 def run(run: Run, context: Context) -> Record:
     """Trains the run's method, unless it is trained already, and measures it."""
-    if is_one_of_several(context.devices):
-        raise ValueError("a table is trained on one device; several processes of the same command share the runs")
     began = time.time()
     settings = Settings.of(run.settings)
     fabric = start_fabric(context.device)

@@ -141,4 +141,4 @@ def _bleu(trainer: Trainer, trained: Trained) -> tuple[float, str]:
     return trainer.test_bleu(trained.translator) if trainer.fabric.is_global_zero else (0.0, "")
 
 
-TRANSLATION = Study("translation", run)
+TRANSLATION = Study("translation", run, together=True)
