@@ -1,4 +1,4 @@
-"""torch's own machinery around an ensemble: compile, export, autocast, copies, DDP, checkpointing, threads."""
+"""torch's own machinery around an ensemble: compile, export, autocast, copies, threads."""
 
 import copy
 import inspect
@@ -15,10 +15,8 @@ import torch
 from ensembles import IDS, M, N, convnet, ensemble, images, mlp, randomise, rows
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
-from torch.utils.checkpoint import checkpoint
 
 import batchensemble as be
-from batchensemble.nn.mode import evaluating
 
 close = partial(torch.testing.assert_close, rtol=1e-3, atol=1e-4)
 
@@ -241,92 +239,6 @@ def test_inference_mode() -> None:
         close(model(x).exp().sum(-1), torch.ones(N))
 
 
-# ---- gradient checkpointing ------------------------------------------------------------------------------------------
-
-
-class Checkpointed(nn.Module):
-    """Recomputes its middle in the backward pass, in the way it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem, self.middle, self.head = nn.Linear(4, 6), nn.Sequential(nn.Linear(6, 6), nn.ReLU()), nn.Linear(6, 3)
-        self.how: dict[str, Any] | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.stem(x)
-        x = self.middle(x) if self.how is None else checkpoint(self.middle, x, **self.how)
-        return self.head(x)
-
-
-def gradients(
-    model: nn.Module, how: dict[str, Any] | None, call: Callable[[nn.Module, Tensor], Tensor]
-) -> list[Tensor]:
-    model.net.how = how
-    model.zero_grad()
-    call(model, rows()).square().sum().backward()
-    return [p.grad.clone() for p in model.parameters()]
-
-
-CALLS: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
-    "dealt": lambda model, x: model(x),
-    "ids": lambda model, x: model(x, member=IDS),
-    "one member": lambda model, x: model(x, member=2),
-    "members": lambda model, x: model.members(x),
-}
-every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-
-
-@every_call
-@pytest.mark.parametrize("fan_out", [None, "middle", "middle.0", "head"])
-def test_checkpointing_with_the_route_carried(call: Any, fan_out: str | None) -> None:
-    model = ensemble(Checkpointed(), fan_out=fan_out).train()
-    how = {"use_reentrant": False, "context_fn": be.nn.carry_route}
-    for ours, expected in zip(gradients(model, how, call), gradients(model, None, call), strict=True):
-        close(ours, expected)
-
-
-@every_call
-@pytest.mark.parametrize("how", [{"use_reentrant": False}, {"use_reentrant": True}], ids=str)
-def test_checkpointing_without_the_route_is_refused(call: Any, how: dict[str, Any]) -> None:
-    model = ensemble(Checkpointed()).train()
-    with pytest.raises(RuntimeError, match=r"layer 'middle\.0'.*carry_route"):
-        gradients(model, how, call)
-
-
-@every_call
-def test_checkpointing_a_part_that_is_plain_needs_nothing(call: Any) -> None:
-    model = ensemble(Checkpointed(), exclude="middle").train()
-    for how in ({"use_reentrant": False}, {"use_reentrant": True}):
-        for ours, expected in zip(gradients(model, how, call), gradients(model, None, call), strict=True):
-            close(ours, expected)
-
-
-@pytest.mark.parametrize("how", ["carried", "not carried", "by the ensemble"])
-def test_checkpointing_in_transformers(how: str) -> None:
-    from zoo import ZOO
-
-    case = ZOO["bert"]
-    model = randomise(be.convert(case.make(), members=M)).train()
-    _, inputs = case.inputs(N)
-    plain = copy.deepcopy(model)
-    more = {"context_fn": be.nn.carry_route} if how == "carried" else {}
-    if how == "by the ensemble":  # as Trainer does
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=None)
-    else:
-        model.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **more})
-    plain(**inputs, member=IDS).logits.square().sum().backward()
-    loss = model(**inputs, member=IDS).logits.square().sum()
-    if how == "not carried":
-        with pytest.raises(RuntimeError, match="carry_route"):
-            loss.backward()
-        return
-    loss.backward()
-    for ours, expected in zip(model.parameters(), plain.parameters(), strict=True):
-        assert (ours.grad is None) == (expected.grad is None)
-        if ours.grad is not None:
-            close(ours.grad, expected.grad)
-
-
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 
@@ -368,32 +280,6 @@ def test_predictions_of_several_threads_leave_dropout_off_and_the_mode_as_it_was
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert [module.training for module in (model, *model.net)] == [True, True, True, False]
-
-
-def test_calls_that_overlap_in_shared_modules_leave_these_in_evaluation_until_the_last_one_ends() -> None:
-    shared = nn.Dropout()
-    one, two = nn.Sequential(nn.Linear(4, 4), shared), nn.Sequential(shared)
-    first, second = evaluating(one), evaluating(two)
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert [module.training for module in (one, two, shared)] == [True, False, False]
-    second.__exit__(None, None, None)
-    assert [module.training for module in (one, two, shared)] == [True, True, True]
-
-
-def test_a_network_that_cannot_switch_modes_is_left_in_the_one_it_was_in() -> None:
-    class Stuck(nn.Module):
-        def train(self, mode: bool = True) -> "Stuck":
-            raise RuntimeError("no other mode")
-
-    net = nn.Sequential(nn.Dropout(), Stuck())
-    with pytest.raises(RuntimeError, match="no other mode"), evaluating(net):
-        pass
-    assert net[0].training
-    with evaluating(net[0]):
-        pass
-    assert net[0].training
 
 
 ASKED = {
