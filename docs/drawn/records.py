@@ -7,6 +7,7 @@ from typing import Any
 
 from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.records import Record, Scale
+from batchensemble.lab.report.circumstances import epochs_of
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.table import Table
 from batchensemble.lab.report.views import View
@@ -50,9 +51,7 @@ def where(evidence: Evidence) -> str:
     """Scale, seeds, epochs and machine in a line."""
     records = [result.record for result in evidence.results]
     seeds, made = len({record.run.seed for record in records}), [record.provenance for record in records]
-    lengths = [str(n) for n in sorted({r.metrics["epochs"] for r in records if r.metrics.get("epochs")})]
-    epochs = " or ".join(filter(None, (", ".join(lengths[:-1]), *lengths[-1:])))
-    parts = [f"Scale `{evidence.scale}`", f"{seeds} seed{'s' * (seeds > 1)}", f"{epochs} epochs" if epochs else ""]
+    parts = [f"Scale `{evidence.scale}`", f"{seeds} seed{'s' * (seeds > 1)}", epochs_of(records)]
     parts += dict.fromkeys(f"{one.hardware}, torch {one.versions['torch']}" for one in made)
     return f"{'; '.join(filter(None, parts))}."
 

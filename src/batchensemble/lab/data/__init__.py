@@ -1,4 +1,4 @@
-"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams."""
+"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams, tables."""
 
 from .augment import crop_flip, draw_crops, normalise
 from .cifar import load_cifar10, load_cifar100

@@ -24,13 +24,11 @@ class Table:
         rows: The features, each with mean 0 and variance 1 over the training rows.
         labels: One label in `[0, classes)` for every row.
         classes: Number of classes.
-        name: Name of the table.
     """
 
     rows: Tensor
     labels: Tensor
     classes: int
-    name: str
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -62,7 +60,7 @@ TABLES: dict[str, Callable[[Path | None], Labelled]] = {
     "shuttle": _shuttle,
     "toy": _toy,
 }
-"""Features and labels by name: two questions about people in a census, states of a shuttle, and noisy nonsense."""
+"""Features and labels by name: two questions about people in a census, states of a shuttle, and a synthetic one."""
 
 
 def load_table(name: str, root: Path | None = None) -> tuple[Table, Table]:
@@ -89,4 +87,4 @@ def load_table(name: str, root: Path | None = None) -> tuple[Table, Table]:
     standardised = (features - features[train].mean(0)) / np.where(spread == 0, 1, spread)
     rows, answers = torch.from_numpy(standardised).float(), torch.from_numpy(labels)
     classes = int(answers.max()) + 1
-    return Table(rows[train], answers[train], classes, name), Table(rows[test], answers[test], classes, name)
+    return Table(rows[train], answers[train], classes), Table(rows[test], answers[test], classes)

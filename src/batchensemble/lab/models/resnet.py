@@ -3,12 +3,12 @@
 All share one class, `ResNet`: a stem, stages of residual blocks, an average pool, and a head.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from .head import make_head, named
 from .initialise import he_normal_
 
 
@@ -201,24 +201,3 @@ def small_stem(channels: int, filters: int) -> nn.Sequential:
     """The stem for small images: one 3x3 convolution, no pooling."""
     convolution = nn.Conv2d(channels, filters, 3, padding=1, bias=False)
     return named({"conv": convolution, "norm": nn.BatchNorm2d(filters), "relu": nn.ReLU()})
-
-
-def make_head(features: int, classes: int | None, head_width: int | None, dropout: float) -> nn.Module:
-    """`[dense, relu,] [dropout,] classifier`, or the identity without classes."""
-    if classes is None:
-        if head_width or dropout:
-            raise ValueError("head_width and dropout belong to a head: classes must be given, got None")
-        return nn.Identity()
-    layers: dict[str, nn.Module] = {}
-    if head_width is not None:
-        layers |= {"dense": nn.Linear(features, head_width), "relu": nn.ReLU()}
-        features = head_width
-    if dropout:
-        layers["drop"] = nn.Dropout(dropout)
-    layers["classifier"] = nn.Linear(features, classes)
-    return named(layers)
-
-
-def named(layers: dict[str, nn.Module]) -> nn.Sequential:
-    """Returns an `nn.Sequential` with named layers."""
-    return nn.Sequential(OrderedDict(layers))

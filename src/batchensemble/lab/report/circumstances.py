@@ -29,7 +29,7 @@ def circumstances(evidence: Evidence) -> str:
     parts = [
         f"{evidence.scale.capitalize()} scale",
         _seeds(records),
-        _epochs(records),
+        epochs_of(records),
         _joined(record.provenance.hardware for record in records),
         _joined(_versions(record.provenance) for record in records),
         _joined(commit_of(record.provenance) for record in records),
@@ -57,9 +57,12 @@ def _ranges(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _epochs(records: Iterable[Record]) -> str:
+def epochs_of(records: Iterable[Record]) -> str:
+    """Returns the lengths of trainings in words: `3, 10 or 30 epochs`; nothing if no record has any."""
     epochs = sorted({number for record in records if (number := number_of(record, "epochs"))})
-    return f"{' or '.join(f'{number:g}' for number in epochs)} epoch{'s' * (epochs != [1])}" if epochs else ""
+    *others, last = [f"{number:g}" for number in epochs] or [""]
+    words = " or ".join(filter(None, (", ".join(others), last)))
+    return f"{words} epoch{'s' * (epochs != [1])}" if epochs else ""
 
 
 def _versions(provenance: Provenance) -> str:

@@ -18,7 +18,7 @@ from batchensemble.lab.data import (
     procedural,
 )
 from batchensemble.lab.methods.ensembles import Batch, Stream
-from batchensemble.lab.training.batches import rank_rows
+from batchensemble.lab.training.batches import rank_rows, shuffled
 from batchensemble.seeds import seed_of
 
 Sets = tuple[ImageSet, ImageSet]
@@ -122,12 +122,7 @@ class ImageBatches:
 
     def _drawn(self, number: int) -> tuple[Tensor, Tensor]:
         """Draws the rows `(steps, total)` and crops `(steps, total, 3)` of all processes for every step."""
-        steps, count = len(self), len(self.data)
-        orders, crops = [], []
-        for stream in self.streams:
-            generator = torch.Generator().manual_seed(seed_of(stream.order, number))
-            orders.append(torch.randperm(count, generator=generator)[: steps * self.size])
-            crops.append(self.view.draw(steps * self.size, seed_of(stream.crops, number, 1)))
-        by_step = [order.view(steps, self.size) for order in orders]
-        moves = [crop.view(steps, self.size, 3) for crop in crops]
-        return torch.cat(by_step, 1), torch.cat(moves, 1)
+        steps = len(self)
+        order = shuffled([seed_of(stream.order, number) for stream in self.streams], len(self.data), self.size)
+        crops = [self.view.draw(steps * self.size, seed_of(stream.crops, number, 1)) for stream in self.streams]
+        return order, torch.cat([crop.view(steps, self.size, 3) for crop in crops], 1)

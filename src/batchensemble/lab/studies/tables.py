@@ -10,14 +10,14 @@ import torch
 
 from batchensemble import Prediction
 from batchensemble.lab.data import Table, load_table
-from batchensemble.lab.methods.ensembles import Batch, SeededMethod, Single, Stream, method_from, settings_of
-from batchensemble.lab.methods.ensembles.method import Method
+from batchensemble.lab.methods.ensembles import Batch, Method, SeededMethod, Single, Stream, method_from, settings_of
 from batchensemble.lab.models import dense_classifier
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.parts import Trained, cost_of, predict, train_part
 from batchensemble.lab.studies.scores import quality, scores
 from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.training.batches import shuffled
 from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.fit import TrainingJob
 from batchensemble.lab.training.optimizers import adamw
@@ -88,10 +88,8 @@ class TableBatches:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Yields the batches of an epoch."""
-        seeds = [seed_of(stream.order, number) for stream in self.streams]
-        orders = [torch.randperm(len(self.data), generator=torch.Generator().manual_seed(seed)) for seed in seeds]
-        steps = [order[: len(self) * self.size].view(-1, self.size) for order in orders]
-        for chosen in torch.cat(steps, 1).to(self.data.rows.device):
+        order = shuffled([seed_of(stream.order, number) for stream in self.streams], len(self.data), self.size)
+        for chosen in order.to(self.data.rows.device):
             yield Batch(self.data.rows[chosen], self.data.labels[chosen])
 
 

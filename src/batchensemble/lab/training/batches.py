@@ -1,7 +1,10 @@
 """Training batches as a function of seed and epoch alone, so that a checkpoint need not save any loader state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
+
+import torch
+from torch import Tensor
 
 
 class Batches(Protocol):
@@ -18,6 +21,24 @@ class Batches(Protocol):
     def epoch(self, number: int) -> Iterator[Any]:
         """Yields the batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
         ...
+
+
+def shuffled(seeds: Sequence[int], count: int, size: int) -> Tensor:
+    """Draws the rows of every step of an epoch, `(steps, len(seeds) * size)`; a smaller remainder is left out.
+
+    Args:
+        seeds: one for every stream; the rows of one follow those of another in a step.
+        count: number of rows that there are.
+        size: rows of a stream in a step.
+
+    Examples:
+        >>> rows = shuffled([3, 4], count=10, size=4)
+        >>> rows.shape, torch.equal(rows[:, :4], shuffled([3], count=10, size=4))
+        (torch.Size([2, 8]), True)
+    """
+    steps = count // size
+    orders = (torch.randperm(count, generator=torch.Generator().manual_seed(seed)) for seed in seeds)
+    return torch.cat([order[: steps * size].view(steps, size) for order in orders], 1)
 
 
 def rank_rows(total: int, rank: int, world: int, *, own_members: bool = False) -> slice:
