@@ -1,7 +1,7 @@
 """The studies' image sets by name, and how they become a network's inputs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -69,6 +69,10 @@ class View:
         """Returns the view with the statistics of a training set."""
         return cls(*train.channel_statistics(), pad)
 
+    def to(self, device: torch.device) -> "View":
+        """Returns the same view for images on another device."""
+        return replace(self, mean=self.mean.to(device), std=self.std.to(device))
+
     def draw(self, count: int, seed: int) -> Tensor:
         """Draws crops `(count, 3)` for `count` images on the CPU, so that every device gets the same."""
         return draw_crops(count, torch.Generator().manual_seed(seed), self.pad)
@@ -76,7 +80,7 @@ class View:
     def __call__(self, images: Tensor, crops: Tensor | None = None) -> Tensor:
         """Returns images `(N, C, H, W)` as network inputs, shifted and flipped if crops are given."""
         moved = crop_flip(images, crops, self.pad) if crops is not None and self.pad else images
-        seen = normalise(moved, self.mean.to(images.device), self.std.to(images.device))
+        seen = normalise(moved, self.mean, self.std)
         return seen.contiguous(memory_format=torch.channels_last) if seen.is_cuda else seen
 
 

@@ -97,7 +97,8 @@ class Trainer:
 def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Context) -> Trainer:
     """Returns a trainer on the recipe's share of the images, normalised by the statistics of all of them."""
     train = images if recipe.share == 1 else images.subset(recipe.share)
-    return Trainer(fabric, context, train.to(fabric.device), View.of(images, recipe.pad))
+    view = View.of(images, recipe.pad).to(fabric.device)  # moved once: a copy from the CPU would make every step wait
+    return Trainer(fabric, context, train.to(fabric.device), view)
 
 
 def on_device(model: nn.Module, device: torch.device) -> nn.Module:

@@ -51,6 +51,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
         precision=_NAMES[precision],
     )
     fabric.launch()
+    torch.backends.cudnn.benchmark = True  # chosen by timing, convolutions are faster; a training has few shapes
     return fabric
 
 

@@ -23,7 +23,6 @@ def run(run: Run, context: Context) -> Record:
     settings = _settings(run)
     device = start_fabric(context.device).device
     torch.manual_seed(run.seed)
-    torch.backends.cudnn.benchmark = True
     todo = cases(settings, device)
     missing = skipped(settings)
     context.progress.start("bench", sum(len(case.denominators) + len(case.ways) for case in todo))
