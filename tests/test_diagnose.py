@@ -49,6 +49,13 @@ def test_numbers_by_hand() -> None:
     assert set(found.similarity) == {"0", "2"}
 
 
+def test_divergences_of_members_that_are_very_sure_are_finite() -> None:
+    model = be.convert(nn.Linear(1, 2, bias=False), members=2, init="ones")
+    model.net.weight.data = torch.tensor([[0.0], [200.0]])
+    model.net.s.data[1] = -1
+    assert be.diagnose(model, [(torch.ones(2, 1), torch.tensor([0, 1]))]).pairwise_kl == pytest.approx(200)
+
+
 def test_the_same_members_are_a_collapse() -> None:
     found = be.diagnose(be.convert(mlp(), members=M, init="ones"), data())
     assert found.collapsed

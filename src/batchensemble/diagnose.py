@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -117,7 +118,8 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
             kwargs["labels"] = labels.to(model.device)  # an encoder-decoder derives its decoder's inputs from them
         labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
         prediction, rows = _predicted(model, args, kwargs)
-        probs = prediction.member_probs.double().cpu()
+        exact = replace(prediction, outputs=prediction.outputs.cpu().double())  # float32 has no probability below 1e-45
+        probs = exact.member_probs
         classes = prediction.class_dim % (probs.ndim - 1) + 1
         # Of the answer's axes, labels lack the classes.
         rows -= model.settings.class_dim % (probs.ndim - 1) < rows

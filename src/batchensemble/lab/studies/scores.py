@@ -1,5 +1,6 @@
 """Metrics computed from predictions; everything after `Prediction` needs neither network nor device."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ def scaled(prediction: Prediction, labels: Tensor) -> dict[str, float]:
 
 def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
     """Returns the members' own accuracy and how much they differ, over all pairs and from the first member."""
-    probs = prediction.member_probs
+    probs = replace(prediction, outputs=prediction.outputs.double()).member_probs  # divergences need the smallest ones
     base, base_kl = metrics.base_disagreement(probs), metrics.base_kl(probs)
     return {
         "member_accuracy": metrics.member_accuracy(probs, labels),
