@@ -44,7 +44,10 @@ FOUNDATION = {FRONT_DOOR, *LIBRARY}  # what every room of the laboratory may sta
 ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()}
 ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
 # Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
-ONE_ROOM = {"__main__": "cli", **dict.fromkeys(("convert", "axis", "answers", "trees"), "ensemble")}
+ONE_ROOM = {
+    "__main__": "cli",
+    **dict.fromkeys(("convert", "axis", "places", "answers", "trees", "settings"), "ensemble"),
+}
 ONE_ROOM |= dict.fromkeys(("diagnosis", "summary", "verify"), "diagnose")
 ONE_ROOM |= dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")
 DOORS = {FRONT_DOOR, "lab"}  # the two __init__ files that only hand out names

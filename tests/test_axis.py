@@ -43,7 +43,7 @@ def test_rows_are_those_of_the_first_tensor_that_is_not_shared() -> None:
 
 
 def repeated(edge: Edge, *args: Tensor, **kwargs: Any) -> Any:
-    return edge.repeat(M, edge.carriers(args, kwargs), args, kwargs)
+    return edge.repeat(edge.given(args, kwargs), M)[:2]
 
 
 def test_arguments_by_keyword_alone_come_in_the_signatures_order() -> None:
@@ -70,7 +70,8 @@ def test_vectors_have_rows_on_their_only_axis() -> None:
     assert torch.equal(ours, lengths.repeat(M))
     assert table is others
     assert number.ndim == 0
-    assert torch.equal(edge(axis=1).part(lengths, 1, 2), torch.tensor([1, 2]))
+    time_first = edge(axis=1).given((torch.ones(5, N, 2), lengths), {})
+    assert torch.equal(edge(axis=1).part(time_first, 1, 2).args[1], torch.tensor([1, 2]))
 
 
 def test_shared_inputs_are_left_even_with_the_batchs_size() -> None:
@@ -91,54 +92,22 @@ def test_a_count_of_labels_grows_with_the_copies(count: Any) -> None:
 
 def test_what_carries_rows_in_a_batch_does_so_in_its_parts() -> None:
     tree = {"x": torch.ones(N, 2), "table": torch.ones(2, 5)}
-    whole = edge()
-    carriers = whole.carriers((tree,), {"mask": torch.ones(2), "also": torch.ones(N)})
-    assert carriers == (True, False, False, True)
-    part = {"x": torch.ones(2, 2), "table": torch.ones(2, 5)}
-    (ours,), named = whole.repeat(M, carriers, (part,), {"mask": torch.ones(2), "also": torch.ones(2)})
-    assert [len(t) for t in tensors((ours, named))] == [2 * M, 2, 2, 2 * M]
+    whole = edge().given((tree,), {"mask": torch.ones(2), "also": torch.ones(N)})
+    assert whole.carriers == (True, False, False, True)
+    part = edge().part(whole, 1, 2)
+    assert [len(t) for t in tensors(part)] == [2, 2, 2, 2]
+    assert [len(t) for t in tensors(edge().repeat(part, M))] == [2 * M, 2, 2, 2 * M]
+
+
+def test_one_more_row_is_the_first() -> None:
+    x, table = torch.arange(N), torch.ones(5)
+    args, kwargs, _ = edge().one_more(edge().given((x,), {"also": [x, table]}))
+    assert args[0].tolist() == [*range(N), 0]
+    assert torch.equal(kwargs["also"][0], args[0])
+    assert kwargs["also"][1] is table
 
 
 def test_repeat_keeps_channels_last() -> None:
     x = torch.ones(N, 3, 2, 2).contiguous(memory_format=torch.channels_last)
     (ours,), _ = repeated(edge(), x)
     assert ours.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        ((M * N, 5), (M, N, 5)),
-        ((2, M * N, 5), (M, 2, N, 5)),  # an LSTM's h_n
-        ((2 * M * N, 5), (M, 2 * N, 5)),  # beams
-        ((), ()),
-        ((5, 7), (5, 7)),
-        ((M * N, M * N), (M, N, M * N)),  # the batch axis comes first
-    ],
-)
-def test_unfold(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    assert edge().unfold(torch.zeros(shape), M, N).shape == expected
-
-
-def test_unfold_finds_the_values() -> None:
-    x = torch.arange(2 * M * N).reshape(2, M * N)
-    assert torch.equal(edge().unfold(x, M, N)[1], x[:, N : 2 * N])
-    assert torch.equal(edge(axis=1).unfold(x, M, N)[2], x[:, 2 * N :])
-    assert torch.equal(edge().unfold(x.T, M, N, keep=2)[1], x.T[N : N + 2])
-
-
-def test_a_trunk_answers_for_every_member() -> None:
-    x = torch.arange(2 * N).reshape(N, 2)
-    assert torch.equal(edge().unfold(x, M, N, trunk=True), torch.stack([x] * M))
-    assert torch.equal(edge().unfold(x, M, N, keep=1, trunk=True), torch.stack([x[:1]] * M))
-    assert edge().unfold(x, M, N) is x
-
-
-def test_of_two_axes_with_the_rows_the_first_is_taken() -> None:
-    """As many hidden units as rows: an LSTM's h_n has the rows on axis 1."""
-    x = torch.randn(2, M * N, M * N)
-    assert torch.equal(edge().unfold(x, M, N), x.unflatten(1, (M, N)).movedim(1, 0))
-
-
-def test_an_output_without_anything_in_it_stays() -> None:
-    assert Edge(0, ("x",), (), 1).unfold(torch.ones(0, 3), members=2, rows=4).shape == (0, 3)

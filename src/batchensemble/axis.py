@@ -1,13 +1,13 @@
 """The member axis has one rule: folded into the batch inside a network, explicit at its edges.
 
 Inside, `(members * N, ...)`, member-major, so that ordinary modules work unchanged; outside, `(members, N, ...)`.
-This file converts one into the other.
+This file folds inputs; `places.py` unfolds outputs.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,10 +16,19 @@ from torch.nn.utils.rnn import PackedSequence
 from batchensemble.nn.rows import axis_for_rows, rows_in
 from batchensemble.trees import map_tensors, tensors
 
-Inputs = tuple[tuple[Any, ...], dict[str, Any]]
-Carriers = tuple[bool, ...]  # for every tensor among the inputs, in order: whether it carries rows
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
 _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels
+
+
+class Given(NamedTuple):
+    """A network's inputs, and for every tensor in them that is not shared by name, in order: whether it carries rows.
+
+    That is asked once for a batch, since a part of it may happen to be as long as a shared tensor.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    carriers: tuple[bool, ...]
 
 
 def with_member(signature: inspect.Signature) -> inspect.Signature:
@@ -75,26 +84,29 @@ class Edge:
                     return tensor.shape[self.axis], tensor.device
         raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
 
-    def carriers(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Carriers:
-        """Which tensors carry the batch's rows: those of its size. All members share the others.
-
-        Asked once for a batch, since a part of it may happen to be as long as a shared tensor.
-        """
+    def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
+        """The inputs of a batch. Tensors of its size carry its rows; all members share the others."""
         rows, _ = self.rows(args, kwargs)
-        return tuple(rows_in(tensor, self.axis) == rows for _, tensor in self._unshared(args, kwargs))
+        carriers = tuple(rows_in(tensor, self.axis) == rows for _, tensor in self._tensors(args, kwargs, shared=False))
+        return Given(tuple(args), dict(kwargs), carriers)
 
-    def part(self, tensor: Tensor, start: int, size: int) -> Tensor:
-        """Some of a tensor's rows."""
-        return tensor.narrow(axis_for_rows(tensor, self.axis), start, size)
+    def part(self, given: Given, start: int, size: int) -> Given:
+        """Some of the rows."""
+        return self._map(given, lambda _, tensor, axis: tensor.narrow(axis, start, size))
 
-    def check_parts(self, carriers: Carriers, args: Sequence[Any], kwargs: Mapping[str, Any], fits: bool) -> None:
+    def one_more(self, given: Given) -> Given:
+        """The same rows, and the first one once more."""
+        return self._map(given, lambda _, tensor, axis: torch.cat([tensor, tensor.narrow(axis, 0, 1)], axis))
+
+    def check_parts(self, given: Given, fits: bool) -> None:
         """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
 
         A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
         Only if it `fits` are shared tensors asked, too: a state or a mask may have been named there for its other axes.
         """
+        args, kwargs, carriers = given
         rows, _ = self.rows(args, kwargs)
-        unshared = zip(carriers, self._unshared(args, kwargs), strict=True)
+        unshared = zip(carriers, self._tensors(args, kwargs, shared=False), strict=True)
         whole = [each for carries, each in unshared if not carries]
         for name, tensor in [*whole, *(self._tensors(args, kwargs, shared=True) if fits else ())]:
             if self._seems_to_hold_elsewhere(tensor, rows):
@@ -112,75 +124,35 @@ class Edge:
             return self.axis == 1 and shape[0] == rows
         return len(shape) == 3 and (shape[1] == rows or (shape[0] > 0 and shape[0] % rows == 0))
 
-    def map_rows(
-        self, function: Callable[[str, Tensor], Tensor], carriers: Carriers, args: Sequence[Any], kwargs: Any
-    ) -> Inputs:
-        """Apply `function(name, tensor)` to every tensor that carries rows, with the name of its argument."""
-        carries = iter(carriers)
+    def repeat(self, given: Given, copies: int, late: bool = False) -> Given:
+        """Repeat the batch, member-major; if `late`, only what the network's own loss reads after the fan-out."""
+        if copies == 1:
+            return given
+
+        def repeated(name: str, tensor: Tensor, axis: int) -> Tensor:
+            if late and name not in _LABELS:
+                return tensor
+            return torch.cat([tensor] * copies, axis)  # which keeps channels_last
+
+        args, kwargs, carriers = self._map(given, repeated)
+        if kwargs.get(_COUNT) is not None:
+            kwargs[_COUNT] = kwargs[_COUNT] * copies
+        return Given(args, kwargs, carriers)
+
+    def _map(self, given: Given, function: Callable[[str, Tensor, int], Tensor]) -> Given:
+        """Apply `function(name, tensor, axis)` to every tensor that carries rows: its argument, itself, their axis."""
+        carries = iter(given.carriers)
 
         def each(name: str, value: Any) -> Any:
             if name in self.shared:
                 return value
-            return map_tensors(lambda tensor: function(name, tensor) if next(carries) else tensor, value)
+            return map_tensors(lambda tensor: of(name, tensor) if next(carries) else tensor, value)
 
-        positional = tuple([each(name, value) for name, value in self.named(args)])
-        return positional, {name: each(name, value) for name, value in kwargs.items()}
+        def of(name: str, tensor: Tensor) -> Tensor:
+            return function(name, tensor, axis_for_rows(tensor, self.axis))
 
-    def repeat(self, copies: int, carriers: Carriers, args: Sequence[Any], kwargs: Any, late: bool = False) -> Inputs:
-        """Repeat the batch, member-major; if `late`, only what the network's own loss reads after the fan-out."""
-        if copies == 1:
-            return tuple(args), dict(kwargs)
-
-        def repeated(name: str, tensor: Tensor) -> Tensor:
-            if late and name not in _LABELS:
-                return tensor
-            return torch.cat([tensor] * copies, axis_for_rows(tensor, self.axis))  # which keeps channels_last
-
-        args, kwargs = self.map_rows(repeated, carriers, args, kwargs)
-        if kwargs.get(_COUNT) is not None:
-            kwargs[_COUNT] = kwargs[_COUNT] * copies
-        return args, kwargs
-
-    def unfold(self, tree: Any, members: int, rows: int, keep: int | None = None, trunk: bool = False) -> Any:
-        """Reshape every tensor of an output that has `members * rows` rows to `(members, ..., rows, ...)`.
-
-        Args:
-            tree: the network's output.
-            members: how many members answered.
-            rows: how many rows each of them answered.
-            keep: how many of each member's rows to keep (the first ones), if some were only there for safety.
-            trunk: whether tensors may come from before a fan-out, where all members have the same `rows` rows.
-        """
-
-        def explicit(tensor: Tensor) -> tuple[Tensor, int | None]:
-            if trunk and members > 1 and rows_in(tensor, self.axis) == rows:
-                return tensor.expand(members, *tensor.shape), axis_for_rows(tensor, self.axis)
-            axis = self.axis_of_rows(tensor, members * rows)
-            if axis is None:
-                return tensor, None
-            return tensor.unflatten(axis, (members, tensor.shape[axis] // members)).movedim(axis, 0), axis
-
-        def apply(tensor: Tensor) -> Tensor:
-            found, axis = explicit(tensor)
-            if axis is None or keep is None or keep == rows:
-                return found
-            return found.narrow(axis + 1, 0, found.shape[axis + 1] // rows * keep)
-
-        return map_tensors(apply, tree)
-
-    def axis_of_rows(self, tensor: Tensor, rows: int) -> int | None:
-        """The batch axis; else the first axis that has the rows (an LSTM's h_n has them on axis 1); else none."""
-        if tensor.ndim > self.axis and tensor.shape[self.axis] == rows:
-            return self.axis
-        found = [axis for axis in range(tensor.ndim) if tensor.shape[axis] == rows]
-        if found:
-            return found[0]
-        several = tensor.ndim > self.axis and rows > 0 and tensor.shape[self.axis] % rows == 0
-        return self.axis if several and tensor.shape[self.axis] else None
-
-    def _unshared(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
-        """Every tensor that may carry rows, with the name of its argument."""
-        return self._tensors(args, kwargs, shared=False)
+        args = tuple([each(name, value) for name, value in self.named(given.args)])
+        return Given(args, {name: each(name, value) for name, value in given.kwargs.items()}, given.carriers)
 
     def _tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any], shared: bool) -> Iterator[tuple[str, Tensor]]:
         for name, value in [*self.named(args), *kwargs.items()]:

@@ -11,12 +11,13 @@ from torch import nn
 
 from batchensemble import files
 from batchensemble.axis import Edge, with_member
-from batchensemble.ensemble import Ensemble, Settings
+from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
+from batchensemble.settings import Settings
 
 
 def convert(

@@ -4,42 +4,32 @@ import copy
 import inspect
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.random import fork_rng
 
 from batchensemble import files
 from batchensemble.answers import Answers, Field
-from batchensemble.axis import Carriers, Edge, with_member
+from batchensemble.axis import Edge, Given, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
 from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.ids import checked_member, checked_owner
-from batchensemble.nn.init import Init, check_count
+from batchensemble.nn.init import check_count
 from batchensemble.nn.member import Pick
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
-from batchensemble.prediction import Combine, Prediction, combine_outputs
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The arguments of `convert`, except those that choose layers; see there."""
-
-    init: Init
-    norm: str
-    rank: int
-    combine: Combine
-    class_dim: int
-    output: str | None
-    fan_out: str | None
-    batch_dim: int
-    shared_inputs: tuple[str, ...]
+from batchensemble.places import Batch, Finder, unfold
+from batchensemble.prediction import Prediction, combine_outputs
+from batchensemble.settings import Settings
+from batchensemble.trees import is_plain, tensors
 
 
 class Ensemble(nn.Module):
@@ -63,6 +53,7 @@ class Ensemble(nn.Module):
         self.training = net.training  # not train(): a layer that was frozen in eval stays so
         self._count = member_modules(net)[0][1].members
         self._warned = False
+        self._finder = Finder()
         self._sign()
 
     def _sign(self) -> None:
@@ -136,7 +127,7 @@ class Ensemble(nn.Module):
             return self._combined(self.answers(*args, **kwargs))
         rows, device = self.edge.rows(args, kwargs)
         owner = self._dealt(rows, device) if member is None else checked_owner(member, rows, len(self), device)
-        return self._travel(self._route(rows, owner), args, kwargs)
+        return travel(self._route(rows, owner), self._through, args, kwargs)
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
         """Let every member answer every row: each tensor of the output with a first axis of members; differentiable.
@@ -150,29 +141,50 @@ class Ensemble(nn.Module):
 
     def answers(self, *args: Any, **kwargs: Any) -> Answers:
         """What `members` returns, and where in it the answer and its rows are."""
-        return self._answers(self.edge.carriers(args, kwargs), args, kwargs)
+        return self._answers(self.edge.given(args, kwargs))
 
-    def _answers(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> Answers:
-        output, axis = self._side_by_side(carriers, args, kwargs)
+    def _answers(self, given: Given) -> Answers:
+        output, axis = self._side_by_side(given)
         return Answers(output, Field.find(output, self.settings.output), axis, self.settings.class_dim)
 
-    def _side_by_side(self, carriers: Carriers, args: Sequence[Any], kwargs: Any) -> tuple[Any, int]:
-        """`members`, given which inputs carry rows; and the axis of the rows in one member's answer."""
-        if "member" in kwargs:
+    def _side_by_side(self, given: Given) -> tuple[Any, int]:
+        """`members`, and the axis of the rows in one member's answer."""
+        if "member" in given.kwargs:
             raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
-        rows, _ = self.edge.rows(args, kwargs)
-        late = self.settings.fan_out is not None
+        rows, _ = self.edge.rows(given.args, given.kwargs)
         # A single row would broadcast unnoticed where a late fan-out cuts a residual connection, so it travels as two.
+        late = self.settings.fan_out is not None
         sent = 2 if late and rows == 1 else rows
-        if sent != rows:
-            args, kwargs = self.edge.repeat(2, carriers, args, kwargs)
-        args, kwargs = self.edge.repeat(len(self), carriers, args, kwargs, late)
-        route = self._route(sent if late else sent * len(self), None, copies=len(self) if late else 1)
-        output = self._travel(route, args, kwargs)
-        axis = self.edge.axis_of_rows(Field.find(output, self.settings.output).get(output), sent * len(self))
-        if axis is None:
-            raise ValueError(f"the network's answer does not hold the {sent * len(self)} rows of {len(self)} members")
-        return self.edge.unfold(output, len(self), sent, keep=rows, trunk=late), axis
+        given = given if sent == rows else self.edge.repeat(given, sent)
+        batch = Batch(self.settings.batch_dim, len(self), sent, late)
+        output = self._repeated(given, batch)
+        places = self._finder.find(output, batch, lambda: self._with_one_more(given, batch))
+        answer = Field.find(output, self.settings.output).get(output)
+        place = next(place for tensor, place in zip(tensors(output), places, strict=True) if tensor is answer)
+        if place is None or place.common:
+            raise ValueError(f"the network's answer does not hold the {rows * len(self)} rows of {len(self)} members")
+        return unfold(output, places, len(self), (rows, sent)), place.axis
+
+    def _repeated(self, given: Given, batch: Batch) -> Any:
+        """What the network returns for the batch, repeated for every member."""
+        late, members = batch.late, batch.members
+        args, kwargs, _ = self.edge.repeat(given, members, late)
+        count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
+        return travel(self._route(count, None, copies), self._through, args, kwargs)
+
+    @torch.no_grad()
+    def _with_one_more(self, given: Given, batch: Batch) -> Any:
+        """What the network returns for one row more; `None` if it does not take as many.
+
+        Nor where another pass could be noticed: with a cache among the inputs, or in one of several processes, which
+        may have to gather weights together.
+        """
+        together = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if together or not is_plain((given.args, given.kwargs)):
+            return None
+        generators = [self.device] if self.device.type == "cuda" else []
+        with suppress(Exception), evaluating(self), fork_rng(generators):  # no statistics move, no numbers are drawn
+            return self._repeated(self.edge.one_more(given), batch._replace(rows=batch.rows + 1))
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -191,11 +203,12 @@ class Ensemble(nn.Module):
         """
         rows, _ = self.edge.rows(args, kwargs)
         size = max(1, rows) if batch_size is None else check_count("batch_size", batch_size)
-        carriers, starts = self.edge.carriers(args, kwargs), range(0, max(1, rows), size)
+        given, starts = self.edge.given(args, kwargs), range(0, max(1, rows), size)
         if size < rows:
-            self.edge.check_parts(carriers, args, kwargs, fits=size * len(self) == rows)
+            self.edge.check_parts(given, fits=size * len(self) == rows)
         with evaluating(self), torch.no_grad():
-            parts = [self._part(carriers, start, min(size, rows - start), args, kwargs) for start in starts]
+            cuts = [(start, min(size, rows - start)) for start in starts]
+            parts = [self._part(self.edge.part(given, *cut) if size < rows else given, size < rows) for cut in cuts]
         return Prediction(torch.cat([part for part, _ in parts], 1), self.settings.combine, parts[0][1])
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -208,12 +221,10 @@ class Ensemble(nn.Module):
         whole = MethodType(FunctionType(method.__code__.replace(), method.__globals__), self)  # as in `_sign`
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
 
-    def _part(self, carriers: Carriers, start: int, size: int, args: Sequence[Any], kwargs: Any) -> tuple[Tensor, int]:
-        """Members' answers `(members, n, ...)` for some of the rows, and their class axis."""
-        axis, part = self.settings.batch_dim, self.edge.part
-        some, named = self.edge.map_rows(lambda _, tensor: part(tensor, start, size), carriers, args, kwargs)
-        answers = self._answers(carriers, some, named)
-        if answers.axis != axis and size < self.edge.rows(args, kwargs)[0]:  # a part may have as many as classes
+    def _part(self, given: Given, of_several: bool) -> tuple[Tensor, int]:
+        """Members' answers `(members, n, ...)` for all or some of the rows, and their class axis."""
+        answers, axis = self._answers(given), self.settings.batch_dim
+        if of_several and answers.axis != axis:  # a part may have as many rows as there are classes
             raise ValueError(
                 f"batch_size joins parts on axis {axis}, and the network's answer has its rows on axis {answers.axis}: "
                 "call predict without batch_size on batches of your own"
@@ -242,27 +253,21 @@ class Ensemble(nn.Module):
     def _route(self, rows: int, owner: int | Tensor | None, copies: int = 1) -> Route:
         return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies)
 
-    def _travel(self, route: Route, args: Sequence[Any], kwargs: Any) -> Any:
-        return travel(route, self._through, args, kwargs)
-
     def _through(self, args: Sequence[Any], kwargs: Any) -> Any:
         try:
             output = self.net(*args, **kwargs)
         except (RuntimeError, ValueError) as error:
             if isinstance(error, torch.OutOfMemoryError) or torch.compiler.is_compiling():  # no explanations in a graph
                 raise
-            if reason := self._why(error, kwargs):
+            if reason := why_it_fails(self.net, error, self.conversion.converted):
                 raise RuntimeError(reason) from error
+            if note := fans.what_the_cut_changes(self.settings.fan_out or "", kwargs):
+                error.add_note(note)
             raise
         route = current()
         if route is not None and route.fan_out is not None:
             raise RuntimeError(f"the network never called fan_out={route.fan_out!r}")
         return output
-
-    def _why(self, error: Exception, kwargs: Any) -> str:
-        """What the network's error means, if the ensemble knows more than the network; empty otherwise."""
-        reason, cut = why_it_fails(self.net, error, self.conversion.converted), self.settings.fan_out
-        return reason if reason or cut is None else fans.why_it_cannot_be_cut(cut, error, kwargs)
 
     # ---- members come and go -------------------------------------------------------------------------------------
 

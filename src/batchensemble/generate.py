@@ -164,7 +164,7 @@ class _Encoder:
         late = model.settings.fan_out is not None
         together = self._owner is None and not late
         copies = len(model) if together else 1
-        _, inputs = edge.repeat(copies, edge.carriers((), inputs), (), inputs)
+        inputs = edge.repeat(edge.given((), inputs), copies).kwargs
         route = Route(len(model), rows * copies, self._owner, 0, model.settings.fan_out)
         return travel(route, self._run, inputs)
 

@@ -66,6 +66,19 @@ def tensors(tree: Any) -> list[Tensor]:
     return [tensor for part in (items(tree) or {}).values() for tensor in tensors(part)]
 
 
+def is_plain(tree: Any) -> bool:
+    """Whether a nested structure holds tensors and constants only: nothing that a network could change, as a cache.
+
+    Examples:
+        >>> is_plain({"x": [1, "text"], "y": None}), is_plain([object()])
+        (True, False)
+    """
+    if isinstance(tree, Tensor | str | int | float | complex | None):
+        return True
+    parts = items(tree)
+    return parts is not None and all(is_plain(part) for part in parts.values())
+
+
 def _is_dataclass(tree: Any) -> bool:
     """As `dataclasses.is_dataclass` of an instance, which torch 2.11 cannot compile for `None` and some others."""
     return getattr(type(tree), "__dataclass_fields__", None) is not None

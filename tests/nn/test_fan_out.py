@@ -137,6 +137,21 @@ def test_a_torn_residual_is_an_error(rows: int) -> None:
     assert model(x, member=1).shape == (rows, 3)  # one copy is never torn
 
 
+def test_other_errors_stay_what_they_are() -> None:
+    model = late(Skips(), "head")
+    with pytest.raises(RuntimeError, match="cannot be multiplied") as found:
+        model(torch.randn(N, D + 1, dtype=torch.float64))  # before the cut
+    assert not hasattr(found.value, "__notes__")
+
+    class Refuses(Skips):
+        def forward(self, x: Tensor) -> Tensor:
+            super().forward(x)
+            raise ValueError("not these")
+
+    with pytest.raises(ValueError, match="not these"):
+        late(Refuses(), "head")(torch.randn(N, D, dtype=torch.float64))
+
+
 def test_a_fan_out_that_is_never_called() -> None:
     net = Skips()
     net.unused = nn.Linear(D, D)

@@ -99,15 +99,22 @@ def remove_(net: nn.Module) -> None:
             module._forward_pre_hooks_with_kwargs.pop(key, None)
 
 
-def why_it_cannot_be_cut(name: str, error: Exception, kwargs: Mapping[str, Any]) -> str:
-    """Explain a network's error, given the fan-out at `name` and the keyword inputs."""
-    reason, route = f"the network cannot be cut at fan_out={name!r}: {error}", current()
-    if route is None or route.copies == 1 or kwargs.get("labels") is None:
-        return reason
-    return (
-        f"{reason}. In evaluation `labels` come once for every member, for a loss behind the cut: where the network "
-        "reads them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
-    )
+def what_the_cut_changes(name: str, kwargs: Mapping[str, Any]) -> str:
+    """What a network that failed may not be made for, given the fan-out at `name`; empty if nothing has changed."""
+    route, notes = current(), []
+    if route is None or route.copies == 1:
+        return ""
+    if route.fan_out is None:  # the batch has passed it
+        notes.append(
+            f"after it there are {route.copies} copies of the rows. A network that joins them with rows from before, "
+            f"as a residual connection does, cannot be cut at fan_out={name!r}"
+        )
+    if kwargs.get("labels") is not None:
+        notes.append(
+            "in evaluation `labels` come once for every member, for a loss behind the cut: where the network reads "
+            "them before it, leave them out, or give what it makes of them (decoder_input_ids) as well"
+        )
+    return "; ".join([f"The batch is repeated at fan_out={name!r}", *notes]) if notes else ""
 
 
 def _called_by_ancestors(net: nn.Module, name: str) -> Iterator[nn.Module]:

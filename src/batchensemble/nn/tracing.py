@@ -28,6 +28,20 @@ def is_compiled() -> bool:
     return torch.compiler.is_compiling() and not is_exporting() and not is_transformed()
 
 
+def is_known(condition: bool | torch.SymBool) -> bool:
+    """Whether something holds: in a graph, for all sizes that it is traced for, without narrowing them down.
+
+    Examples:
+        >>> is_known(torch.ones(3).shape[0] == 3)
+        True
+    """
+    if not torch.compiler.is_compiling():
+        return bool(condition)
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # slow to import
+
+    return statically_known_true(condition)
+
+
 def is_as_made(y: Tensor) -> bool:
     """Whether nothing has been written into y, in the graph being traced, since an operation made it.
 
