@@ -206,3 +206,8 @@ def test_what_members_share_is_frozen_and_nothing_else(norm: str, members: int) 
     assert not model.net.attention.q_proj.weight.requires_grad
     assert model.net.attention.q_proj.r.requires_grad
     assert model.net.norms[0].weight.requires_grad == (norm == "member")
+
+
+def test_mean_loss_names_the_tensor_that_it_needs() -> None:
+    with pytest.raises(TypeError, match=r"got dict: name it, as model\.members\(x\)\.logits"):
+        be.mean_loss(F.cross_entropy, {"logits": torch.zeros(2, 3, 4)}, torch.zeros(3))  # type: ignore[arg-type]

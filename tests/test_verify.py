@@ -295,3 +295,19 @@ def test_zeros_of_torchs_fast_path_at_padded_positions_are_no_difference(before:
         assert torch.backends.mha.get_fastpath_enabled() is before
     finally:
         torch.backends.mha.set_fastpath_enabled(True)
+
+
+def test_the_model_answers_as_ever_while_it_is_verified() -> None:
+    """Members that are alike are moved apart, but in a copy: others may be asking the model itself."""
+    seen: list[bool] = []
+
+    class Asks(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(torch.equal(model.net[0].r, before) and model.net[1].training)
+            return x
+
+    model = be.convert(nn.Sequential(nn.Linear(4, 3), Asks()), M, init="ones").train()
+    before = model.net[0].r.detach().clone()
+    be.verify(model, rows().float())
+    assert seen
+    assert all(seen)

@@ -100,6 +100,9 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
         >>> mean_loss(torch.nn.functional.mse_loss, torch.tensor([[0.0], [2.0]]), torch.tensor([1.0]))
         tensor(1.)
     """
+    if not isinstance(outputs, Tensor):
+        kind = type(outputs).__name__
+        raise TypeError(f"expected members' outputs in one tensor, got {kind}: name it, as model.members(x).logits")
     if targets:
         _check_member_axis(outputs, targets[0])
     return torch.stack([loss_fn(output, *targets, **options) for output in outputs]).mean()

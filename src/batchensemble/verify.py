@@ -1,8 +1,7 @@
 """Does it work on your network? Every member against its extracted plain network, on your data."""
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
 from batchensemble.nn.member import MemberModule, put
-from batchensemble.nn.mode import evaluating
+from batchensemble.nn.twin import sharing_copy
 from batchensemble.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
@@ -30,8 +29,8 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     A converted layer expects rows on the batch axis. If a network moves them elsewhere and the sizes happen to fit,
     answers are wrong without any error: this is the test for that. Members that are still alike, as with
-    `init="ones"`, would hide such a mistake, so they are moved apart while it runs. Converted layers that no row
-    reached are named in a warning: their members cannot differ.
+    `init="ones"`, would hide such a mistake, so they are moved apart, in a copy that shares everything else. Converted
+    layers that no row reached are named in a warning: their members cannot differ.
 
     Args:
         model: the ensemble.
@@ -54,7 +53,9 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     if model.edge.rows(args, kwargs)[0] == 0:
         raise ValueError("there are no rows to verify the members on: give at least two")
     refuse_changed(model.net)
-    with evaluating(model), _apart(model.net), fast_path.off_everywhere():
+    model = sharing_copy(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
+    _move_apart_(model.net)
+    with fast_path.off_everywhere():
         outputs = model.members(*args, **kwargs)
         worst = 0.0
         for member in range(len(model)):
@@ -73,23 +74,15 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     return worst
 
 
-@contextmanager
-def _apart(net: nn.Module) -> Iterator[None]:
-    """Change signs of parameters that are alike for all members, for a while; signs cost no precision."""
+def _move_apart_(net: nn.Module) -> None:
+    """Change signs of parameters that are alike for all members; signs cost no precision."""
     generator = torch.Generator().manual_seed(0)
-    alike: list[tuple[MemberModule, str, Any]] = []
     for _, module in member_modules(net):
         for name in module.stacked:
             parameter = module._parameters.get(name)
             if parameter is not None and _are_alike(parameter):
-                alike.append((module, name, parameter))
-                signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator)
+                signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator, device=generator.device)
                 put(module, name, parameter * signs.to(parameter))
-    try:
-        yield
-    finally:
-        for module, name, parameter in alike:
-            module._parameters[name] = parameter
 
 
 def _are_alike(rows: Tensor) -> bool:

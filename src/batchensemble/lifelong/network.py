@@ -13,6 +13,7 @@ from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import TaskHead
 from batchensemble.nn.changed import member_modules
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.twin import sharing_copy
 
 
 class Tasks(nn.Module):
@@ -165,8 +166,7 @@ def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None
         likes: the members that the new ones start as.
         fresh: if given, the source of new r and s, by the initialisation of `batchensemble.convert`.
     """
-    tensors = [*ensemble.parameters(), *ensemble.buffers()]
-    new = copy.deepcopy(ensemble, {id(tensor): tensor for tensor in tensors})
+    new = sharing_copy(ensemble)
     new.keep_members(likes)
     for _, module in member_modules(new.net):
         drawn = module.fresh(len(likes), fresh) if fresh is not None else {}
