@@ -3,7 +3,8 @@
 from batchensemble.lifelong.data import TaskData
 from batchensemble.lifelong.learner import Learner
 from batchensemble.lifelong.stall import StalledTask
-from batchensemble.lifelong.training import Diverged, Epoch, Training
+from batchensemble.lifelong.training import Epoch, Training
+from batchensemble.optim import Diverged
 
 __all__ = ["Diverged", "Epoch", "Learner", "StalledTask", "TaskData", "Training"]
 

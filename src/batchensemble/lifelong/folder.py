@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchensemble import files
+from batchensemble.checkpoint import DamagedCheckpoint
 from batchensemble.disk import held
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning
@@ -52,10 +53,9 @@ class Folder:
 
     def _torn(self) -> set[Path]:
         """Files of tasks that were learned together, if a kill came before the last of them was written."""
-        state = {}
-        if self.unfinished.exists():
-            with suppress(ValueError):  # a damaged one is reported when the next task is learned
-                state = read_checkpoint(self.unfinished)
+        state = None
+        with suppress(DamagedCheckpoint):  # it is reported when the next task is learned
+            state = read_checkpoint(self.unfinished)
         if not state or "optimizer" in state:  # the training was not done
             return set()
         together = {self.task(name) for name, *_ in state["identity"]["tasks"]}

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
+from batchensemble.optim import Diverged, half_cosine
 from batchensemble.seeds import seed_of, seeded
 
 Groups = list[dict[str, Any]]
@@ -23,16 +24,6 @@ Objective = Callable[[Batch], tuple[Tensor, Tensor]]
 def nesterov(groups: Groups) -> torch.optim.Optimizer:
     """Stochastic gradient descent with Nesterov's momentum of 0.9."""
     return torch.optim.SGD(groups, momentum=0.9, nesterov=True)
-
-
-def cosine(done: float) -> float:
-    """Half a cosine, from one to zero, by the share of the training that is done.
-
-    Examples:
-        >>> [round(cosine(share), 2) for share in (0, 0.5, 1)]
-        [1.0, 0.5, 0.0]
-    """
-    return 0.5 * (1 + math.cos(math.pi * done))
 
 
 @dataclass(frozen=True)
@@ -68,7 +59,7 @@ class Training:
     augment: Callable[[Tensor], Tensor] | None = field(default=None, repr=False)
     loss: Callable[[Tensor, Tensor], Tensor] = field(default=F.cross_entropy, repr=False)
     optimizer: Callable[[Groups], torch.optim.Optimizer] = field(default=nesterov, repr=False)
-    schedule: Callable[[float], float] = field(default=cosine, repr=False)
+    schedule: Callable[[float], float] = field(default=half_cosine, repr=False)
     around_step: Callable[[int], AbstractContextManager[Any]] | None = field(default=None, repr=False)
     after_epoch: Callable[["Epoch"], None] | None = field(default=None, repr=False)
 
@@ -102,10 +93,6 @@ class Epoch:
     loss: float
     accuracy: float
     seconds: float
-
-
-class Diverged(ArithmeticError):
-    """The loss is no longer finite."""
 
 
 @dataclass
