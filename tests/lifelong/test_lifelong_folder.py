@@ -94,6 +94,21 @@ def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:
     assert learner.tasks == ("a",)
 
 
+def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    whole = Learner(net(), head=32, training=QUICK)
+    whole.learn(data(0), "a")
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(data(0), "a", progress=stop)
+    told: list[Epoch] = []
+    learner.learn(data(0), "a", training=replace(QUICK, workers=1), progress=told.append)
+    assert [epoch.epoch for epoch in told] == [2]
+    assert torch.equal(learner(data(0)[0], "a"), whole(data(0)[0], "a"))
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -121,7 +121,7 @@ class Folder:
         """
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "training": training.numbers(),
+            "training": training.identity(),
             "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
             "shared": storage.digest(files.fingerprints(known.ensemble.net)),
         }

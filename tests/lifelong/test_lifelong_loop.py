@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from batchensemble.lifelong import Epoch, Training
 from batchensemble.lifelong.checkpoint import Checkpoint, read_checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool
-from batchensemble.lifelong.training import Epoch, Loop, Training
+from batchensemble.lifelong.loop import Loop
 from batchensemble.optim import Diverged
 
 
