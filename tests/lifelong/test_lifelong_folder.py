@@ -13,7 +13,7 @@ import torch
 from small_tasks import QUICK, data, net
 from torch import nn
 
-from batchensemble.lifelong import Epoch, Learner, Training, storage
+from batchensemble.lifelong import Epoch, Learner, StalledTask, Training, storage
 from batchensemble.lifelong.network import Tasks
 
 
@@ -44,22 +44,36 @@ def life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
     return torch.cat([learner(torch.ones(2, 6), name) for name in learner.tasks]).flatten().tolist()
 
 
+def forgetful_life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
+    """Three tasks, of which the second is forgotten before the third, and what that one says in the end."""
+    is_new = not folder.exists()
+    learner = Learner(net(), head=32, folder=folder, start="init", training=replace(QUICK, epochs=4))
+    if is_new:
+        learner.learn(data(0), "one")
+        learner.learn(data(1), "two")
+        learner.forget("two")
+    learner.learn(data(2), "three", progress=tell)
+    learner.learn(data(3), progress=tell)
+    assert learner.tasks == ("one", "three", "3")
+    return torch.cat([learner(torch.ones(2, 6), name) for name in learner.tasks]).flatten().tolist()
+
+
 SCRIPT = """
 import pathlib, sys, time
 sys.path.insert(0, sys.argv[1])
-from test_lifelong_folder import life
+import test_lifelong_folder
 
 def tell(epoch):
     print(epoch.names[0], epoch.epoch, flush=True)
     time.sleep(0.2)
 
-print("answer", life(pathlib.Path(sys.argv[2]), tell))
+print("answer", getattr(test_lifelong_folder, sys.argv[3])(pathlib.Path(sys.argv[2]), tell))
 """
 
 
-def lived(folder: Path, until: str = "") -> list[str]:
+def lived(folder: Path, until: str = "", kind: str = "life") -> list[str]:
     """Lines of a life in a process of its own, which is killed after a line."""
-    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(folder)]
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(folder), kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stdout:
@@ -80,6 +94,35 @@ def test_a_learner_killed_twice_ends_as_if_nothing_had_happened(tmp_path: Path) 
     assert rest[0] == "two 3"
     assert rest[-1] == f"answer {expected}"
     assert not (tmp_path / "cut" / "learning.pt").exists()
+
+
+def test_a_learner_killed_after_it_forgot_the_newest_task_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    expected = forgetful_life(tmp_path / "whole", lambda epoch: None)
+    assert lived(tmp_path / "cut", until="three 2", kind="forgetful_life") == ["three 1", "three 2"]
+    rest = lived(tmp_path / "cut", kind="forgetful_life")
+    assert rest[0] == "three 3", "it went on with the next epoch"
+    assert rest[-1] == f"answer {expected}"
+
+
+def test_how_many_tasks_were_learned_is_known_after_all_but_the_first_were_forgotten(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path / "own", training=QUICK)
+    for seed, name in enumerate("abc"):
+        learner.learn(data(seed), name)
+    for name in "cb":
+        learner.forget(name)
+    learner.save(tmp_path / "saved")
+    for folder in ("own", "saved"):
+        again = Learner(net(3), head=32, folder=tmp_path / folder, training=QUICK)
+        again.learn(data(4))
+        assert again.tasks == ("a", "3")
+
+
+def test_a_task_that_stalls_is_warned_of_also_after_a_restart(tmp_path: Path) -> None:
+    x, _ = data(0)
+    Learner(net(), head=32, folder=tmp_path, training=replace(QUICK, epochs=30)).learn((x, (x[:, 0] > 0).long()), "a")
+    noise = torch.randint(2, (len(x),), generator=torch.Generator().manual_seed(0))
+    with pytest.warns(StalledTask, match="the first task was learned much better"):
+        Learner(net(), head=32, folder=tmp_path).learn((x, noise), training=replace(QUICK, epochs=1, lr=1e-4))
 
 
 def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:

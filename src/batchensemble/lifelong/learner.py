@@ -98,12 +98,11 @@ class Learner(nn.Module):
         self.training_settings = training or Training()
         self.folder = None if folder is None else Folder(Path(folder))
         self._pretrained = pretrained
-        self._skill: float | None = None  # of the first task
         if pretrained:
             freeze_shared_(body)
         self.eval()
         if self.folder is not None:
-            self._skill = self.folder.load_(self.network, self.beginning.head)
+            self.folder.load_(self.network, self.beginning.head)
 
     def train(self, mode: bool = True) -> Self:
         """Do nothing: a learner stays in evaluation mode, so that no call can change what tasks share."""
@@ -175,12 +174,12 @@ class Learner(nn.Module):
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
             history = loop.run()
+        first = self.network.skill
         self._adopt(trainee)
-        first = self._skill
         if first is None and history:
-            self._skill = skill(history[-1].accuracy, parts)
+            self.network.skill = skill(history[-1].accuracy, parts)
         if folder is not None:
-            folder.finish(self.network, trainee.names, self._skill)
+            folder.finish(self.network, trainee.names)
         if first is not None and history:
             warn_if_stalled(history[-1], parts, first, self.network.ensemble.settings.rank)
         return history
@@ -254,7 +253,7 @@ class Learner(nn.Module):
         """
         self.network.drop(task)
         if self.folder is not None:
-            self.folder.delete(str(task))
+            self.folder.forget(self.network, str(task))
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
@@ -271,12 +270,12 @@ class Learner(nn.Module):
         newest = self.network.learned  # whatever it was elsewhere
         taken = storage.load_task_(self.network, Path(path), self.beginning.head, name=wanted, number=newest)
         if self.folder is not None:
-            self.folder.save(self.network, [taken], self._skill)
+            self.folder.save(self.network, [taken])
         return taken
 
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
-        Folder(Path(folder)).save(self.network, self.tasks, self._skill)
+        Folder(Path(folder)).save(self.network, self.tasks)
 
 
 def _objective(trainee: Tasks, training: Training) -> Objective:

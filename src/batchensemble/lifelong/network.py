@@ -28,6 +28,7 @@ class Tasks(nn.Module):
     Attributes:
         numbers: how many tasks were learned before each, in the same order; forgotten ones count.
         learned: how many tasks were ever learned: the number of the next one.
+        skill: how well the first one was learned, by `stall.skill`; `None` if that is not known.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Tasks(nn.Module):
         self.heads = nn.ModuleList(heads)
         self.learned = number + len(self.names)
         self.numbers = list(range(number, self.learned))
+        self.skill: float | None = None
         self._earlier = (earlier,)  # in a tuple, so that it is not a submodule
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:

@@ -32,6 +32,7 @@ def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | 
         "name": tasks.names[place],
         "classes": head.classes,
         "number": tasks.numbers[place],
+        "learned": tasks.learned,
         "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
         "fingerprints": dict(files.fingerprints(tasks.ensemble.net) if shared is None else shared),
     }
@@ -55,7 +56,8 @@ def load_task_(
         rule: how heads are made.
         shared: fingerprints of what all tasks share here, for callers that load several.
         name: a name instead of the one in the file.
-        number: a number instead of the one in the file.
+        number: a number instead of the one in the file, which comes from elsewhere then: how many tasks were learned
+            there does not count here.
 
     Returns:
         Its name.
@@ -82,23 +84,25 @@ def _read_task(
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
     head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device, tasks.ensemble.dtype)
-    number = int(header["number"]) if number is None else number
-    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head], number)
+    names, place = [checked_name(name or header["name"])], header["number"] if number is None else number
+    found = Tasks(twin(tasks.ensemble, [0]), names, [head], place)
+    if number is None:
+        found.learned = header["learned"]
     _fill_(_own(found, 0), path, tensors)
     return found
 
 
-def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
+def save_shared(tasks: Tasks, path: Path) -> None:
     """Write what all tasks have in common, and how well the first one was learned."""
-    files.write(path, "shared", _common(ensemble), {"skill": skill})
+    files.write(path, "shared", _common(tasks.ensemble), {"skill": tasks.skill})
 
 
 @torch.no_grad()
-def load_shared_(ensemble: Ensemble, path: Path) -> float:
-    """Read the common weights into an ensemble; return how well the first task was learned."""
+def load_shared_(tasks: Tasks, path: Path) -> None:
+    """Read what `save_shared` wrote."""
     tensors, header = files.read(path, "shared")
-    _fill_(_common(ensemble), path, tensors)
-    return float(header["skill"])
+    _fill_(_common(tasks.ensemble), path, tensors)
+    tasks.skill = header["skill"]
 
 
 def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]) -> None:
