@@ -33,6 +33,21 @@ def test_a_folder_holds_what_was_learned_in_order(tmp_path: Path) -> None:
     assert again.tasks[-1] == "3"
 
 
+def test_a_folder_stays_where_it_was_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    learner = Learner(net(), head=32, folder="tasks", training=QUICK)
+    learner.learn(data(0), "a")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    learner.learn(data(1), "b")
+    learner.learn(data(2), "c")
+    learner.forget("c")
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert Learner(net(), head=32, folder=tmp_path / "tasks").tasks == ("a", "b")
+
+
 def life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
     """Two tasks, whatever of them is not there yet, and what they say in the end."""
     torch.manual_seed(0)

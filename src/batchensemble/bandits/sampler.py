@@ -73,7 +73,7 @@ class ThompsonSampler:
         self._journal: Journal | None = None
         self._closed = False
         if folder is not None:
-            self._open(Path(folder))
+            self._open(Path(folder).absolute())  # wherever the process goes later
 
     @property
     def decided(self) -> int:

@@ -96,7 +96,7 @@ class Learner(nn.Module):
             own_statistics_(body)
         self.network = Tasks(body)
         self.training_settings = training or Training()
-        self.folder = None if folder is None else Folder(Path(folder))
+        self.folder = None if folder is None else Folder(Path(folder).absolute())  # wherever the process goes later
         self._pretrained = pretrained
         if pretrained:
             freeze_shared_(body)
