@@ -79,6 +79,14 @@ def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
         learner.load_task(tmp_path / "a")
 
 
+def test_a_folder_of_another_precision_is_refused(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    learner.learn(data(0), "a")
+    learner.save(tmp_path)
+    with pytest.raises(ValueError, match=r"is torch\.float32 in the file and torch\.float64 in the network"):
+        Learner(net().double(), head=32, folder=tmp_path)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_a_learner_may_be_of_another_precision(tmp_path: Path, dtype: torch.dtype) -> None:
     x, y = data(0)

@@ -105,8 +105,7 @@ class Trainer:
     def restore(self, path: Path, state: dict[str, Tensor]) -> None:
         """Restore everything from the tensors of a file; a file of another network is refused."""
         weights = under("model.", state)
-        expected = {name: tensor.shape for name, tensor in files.distinct_state(self.model.net).items()}
-        files.check_fit(path, weights, expected)
+        files.check_fit(path, weights, files.distinct_state(self.model.net))
         self.model.net.load_state_dict(weights, strict=False)  # tied tensors are stored once
         memory: dict[int, dict[str, Any]] = {}
         for name, value in under("optimizer.", state).items():

@@ -12,8 +12,7 @@ from batchensemble import files
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.names import check_new, checked_name
-from batchensemble.lifelong.network import Tasks, members_of, twin
-from batchensemble.nn.changed import member_modules
+from batchensemble.lifelong.network import Tasks, twin
 from batchensemble.optim import freeze_shared_
 
 
@@ -79,7 +78,7 @@ def _read_task(
 ) -> Tasks:
     """The task in a file, in a twin."""
     tensors, header = files.read(path, "task")
-    _check_shared(path, shared, header["fingerprints"])
+    files.check_shared(path, header["fingerprints"], shared)
     for source, expected in header["sources"].items():
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
@@ -107,7 +106,7 @@ def load_shared_(tasks: Tasks, path: Path) -> None:
 
 def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]) -> None:
     """Copy a file's tensors to where they belong; a file with others is refused."""
-    files.check_fit(path, tensors, {name: target.shape for name, target in targets.items()})
+    files.check_fit(path, tensors, targets)
     for name, target in targets.items():
         target.copy_(tensors[name])
 
@@ -121,15 +120,6 @@ def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
     return found.hexdigest()[:16]
 
 
-def _check_shared(path: Path, own: Mapping[str, str], theirs: Mapping[str, str]) -> None:
-    for layer in [*own, *theirs]:
-        if own.get(layer) != theirs.get(layer):
-            raise ValueError(
-                f"{path} was saved with other shared weights: they differ first in layer '{layer}'. "
-                "A task's file only fits the learner that it was learned in."
-            )
-
-
 def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:
     """All tensors that a task has to itself."""
     own = {f"member.{key}": value for key, value in _rows(tasks, place).items()}
@@ -138,15 +128,11 @@ def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:
 
 def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
     """Views of a task's rows in the layers that have one for every task."""
-    return {
-        f"{layer}.{name}".removeprefix("."): tensor.detach()[place]
-        for layer, module in members_of(tasks)
-        for name, tensor in module.stacked_tensors()
-    }
+    return {name: tensor.detach()[place] for name, tensor in files.own_tensors(tasks.ensemble.net).items()}
 
 
 def _common(ensemble: Ensemble) -> dict[str, Tensor]:
     """The network's tensors that no member has to itself."""
-    own = {id(tensor) for _, module in member_modules(ensemble.net) for _, tensor in module.stacked_tensors()}
+    own = {id(tensor) for tensor in files.own_tensors(ensemble.net).values()}
     names = {name for name, tensor in ensemble.net.state_dict(keep_vars=True).items() if id(tensor) in own}
     return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in names}
