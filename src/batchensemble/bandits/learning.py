@@ -82,7 +82,8 @@ class Trainer:
                 self._step(ledger, chance)
 
     def _step(self, ledger: Ledger, chance: torch.Generator) -> None:
-        places = torch.randint(len(ledger), (min(self.training.batch, len(ledger)),), generator=chance)
+        size = (min(self.training.batch, len(ledger)),)
+        places = torch.randint(len(ledger), size, generator=chance, device=chance.device)
         contexts, arms, rewards = (part.to(self.model.device) for part in ledger.rows(places))
         outputs = self.model.members(contexts)  # (members, N, arms)
         chosen = outputs.gather(2, arms.expand(len(outputs), -1)[..., None])[..., 0]
@@ -97,7 +98,7 @@ class Trainer:
         weights = {f"model.{name}": tensor for name, tensor in files.distinct_state(self.model.net).items()}
         memory = self.optimizer.state_dict()["state"]
         return weights | {
-            f"optimizer.{number}.{name}": torch.as_tensor(value)
+            f"optimizer.{number}.{name}": torch.as_tensor(value, device="cpu")
             for number, parts in memory.items()
             for name, value in parts.items()
         }

@@ -105,12 +105,13 @@ class ThompsonSampler:
             x = self._contexts.checked(contexts)
             first, count = self._ledger.decided, len(x)
             chance = torch.Generator().manual_seed(seed_of(self.seed, "decision", first))
-            members = torch.randint(len(self.model), (count,), generator=chance)
+            members = torch.randint(len(self.model), (count,), generator=chance, device="cpu")
             values = self._values(x, members)
-            ids, arms = torch.arange(first, first + count), values.argmax(1).cpu()
+            ids, arms = torch.arange(first, first + count, device="cpu"), values.argmax(1).cpu()
             in_turn = ids < self.first_pulls * values.shape[1]
             arms = torch.where(in_turn, ids % values.shape[1], arms)
-            self._happen({"first": torch.tensor(first), "contexts": x, "arms": arms, "members": members})
+            number = torch.tensor(first, device="cpu")
+            self._happen({"first": number, "contexts": x, "arms": arms, "members": members})
             return Decisions(ids, arms, members)
 
     def update(self, ids: Tensor | Sequence[int] | int, rewards: Tensor | Sequence[float] | float) -> None:
@@ -125,8 +126,8 @@ class ThompsonSampler:
                 and rewards; nothing is learned then.
         """
         with self._lock:
-            numbers = torch.as_tensor(ids).reshape(-1)
-            values = torch.as_tensor(rewards, dtype=torch.float32).detach().cpu().reshape(-1)
+            numbers = torch.as_tensor(ids, device="cpu").reshape(-1)
+            values = torch.as_tensor(rewards, dtype=torch.float32, device="cpu").detach().reshape(-1)
             if len(numbers) != len(values):
                 raise ValueError(f"expected a reward for each of {len(numbers)} ids, got {len(values)}")
             if not values.isfinite().all():
@@ -138,7 +139,7 @@ class ThompsonSampler:
     def drop(self, ids: Tensor | Sequence[int] | int) -> None:
         """Forget decisions whose reward will never come."""
         with self._lock:
-            numbers = torch.as_tensor(ids).reshape(-1)
+            numbers = torch.as_tensor(ids, device="cpu").reshape(-1)
             self._ledger.check_awaited(_integers(numbers))
             self._happen({"ids": numbers.long()})
 

@@ -14,6 +14,7 @@ from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, twin
 from batchensemble.optim import freeze_shared_
+from batchensemble.seeds import seeded
 
 
 def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | None = None) -> None:
@@ -82,7 +83,9 @@ def _read_task(
     for source, expected in header["sources"].items():
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
-    head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device, tasks.ensemble.dtype)
+    with seeded(0), torch.device("cpu"):  # what it draws is replaced below; the user's random numbers stay as they are
+        head = TaskHead(rule, header["classes"], tuple(header["sources"]))
+    head.to(tasks.ensemble.device, tasks.ensemble.dtype)
     names, place = [checked_name(name or header["name"])], header["number"] if number is None else number
     found = Tasks(twin(tasks.ensemble, [0]), names, [head], place)
     if number is None:
