@@ -22,6 +22,7 @@ LIBRARY: dict[str, set[str]] = {
     "seeds": set(),
     "extras": set(),
     "files": {"nn", "disk"},
+    "checkpoint": {"disk"},
     "compiling": {"nn"},
     "ensemble": {"nn", "prediction", "files", "compiling"},
 }
@@ -124,6 +125,12 @@ def test_one_room_replaces_and_locks_files() -> None:
     """How a file is replaced whole, and how a process keeps others away, is written once."""
     words = ("fcntl", "msvcrt", "filelock", "mkstemp", "os.replace", "beside.replace", '.part"')
     assert [path for path in FILES if any(word in path.read_text() for word in words)] == [PACKAGE / "disk.py"]
+
+
+def test_one_room_reads_and_writes_checkpoints() -> None:
+    """Whether a checkpoint is damaged is asked once."""
+    words = ("    torch.save(", "(torch.load(", " torch.load(")
+    assert [path for path in FILES if any(word in path.read_text() for word in words)] == [PACKAGE / "checkpoint.py"]
 
 
 def test_the_front_door_opens_no_laboratory() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from batchensemble import disk
-from batchensemble.disk import Busy, held, locked, written_whole
+from batchensemble.disk import Busy, held, locked, written_together, written_whole
 
 UNIX = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 
@@ -76,6 +76,70 @@ def test_threads_do_not_meet(path: Path) -> None:
         thread.join()
         assert path.read_text() == "theirs"
     assert path.read_text() == "mine"
+
+
+def write_pair(path: Path, text: str) -> None:
+    with written_together(path) as folder:
+        (folder / path.name).write_text(text)
+        (folder / f"{path.name}.data").write_text(text)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_files_that_belong_together_come_together(path: Path) -> None:
+    write_pair(path, "one")
+    assert contents(path.parent) == {"checkpoint": "one", "checkpoint.data": "one"}
+    write_pair(path, "two")
+    assert contents(path.parent) == {"checkpoint": "two", "checkpoint.data": "two"}
+
+
+def test_a_failed_write_leaves_the_former_files(path: Path) -> None:
+    write_pair(path, "one")
+    with pytest.raises(OSError, match=r"disk is full; .*checkpoint is as it was"), written_together(path) as folder:
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder / "checkpoint.data"))
+    with pytest.raises(FileNotFoundError, match="as it was before"), written_together(path) as folder:
+        (folder / "checkpoint.data").write_text("two")
+    assert contents(path.parent) == {"checkpoint": "one", "checkpoint.data": "one"}
+
+
+def test_no_file_is_ever_beside_what_belongs_to_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted before each of its moves, it leaves an old pair or no first file."""
+    replace = Path.replace
+    for moves, left in enumerate([{"checkpoint.data": "old"}, {"checkpoint.data": "new"}]):
+        write_pair(path, "old")
+        done: list[Path] = []
+
+        def interrupted(self: Path, target: Path, done: list[Path] = done, moves: int = moves) -> Path:
+            if len(done) == moves:
+                raise KeyboardInterrupt
+            done.append(target)
+            return replace(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                write_pair(path, "new")
+        assert contents(path.parent) == left
+
+
+def test_a_folder_that_a_killed_writer_left_is_removed_by_a_later_one(path: Path) -> None:
+    left = path.with_name(f".checkpoint.{unused_process()}.1.part")
+    left.mkdir()
+    (left / "checkpoint.data").write_text("half")
+    write_pair(path, "new")
+    assert parts(path.parent) == [left], "it may be a process of another machine, which lives"
+    age(left)
+    write_pair(path, "new")
+    assert not parts(path.parent)
+
+
+def unused_process() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
 
 
 def parts(folder: Path) -> list[Path]:

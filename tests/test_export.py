@@ -1,6 +1,5 @@
-import os
+import shutil
 import sys
-import threading
 from pathlib import Path
 
 import onnxruntime
@@ -126,6 +125,23 @@ def test_onnx_answers_batches_of_any_size(options, tmp_path) -> None:
             torch.testing.assert_close(torch.from_numpy(ours), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_weights_that_are_too_large_for_one_file_travel_beside_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD", 0)
+    path, moved, x = tmp_path / "ensemble.onnx", tmp_path / "moved", torch.randn(4, 3, 6, 6)
+    moved.mkdir()
+    for shift in (0.0, 0.1):  # the second replaces the first
+        model = ensemble()
+        model.net.head.weight.data += shift
+        be.export_onnx(model, x, path=path)
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["ensemble.onnx", "ensemble.onnx.data", "moved"]
+        for file in (path, tmp_path / "ensemble.onnx.data"):
+            shutil.copy(file, moved)
+        found = onnxruntime.InferenceSession(moved / "ensemble.onnx").run(None, {"images": x.numpy()})
+        for ours, wanted in zip(found, expected(model, x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(ours), wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_a_folder_that_is_not_there_is_refused_before_the_export(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(torch.onnx, "export", None)
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing to write ensemble\.onnx into"):
@@ -134,10 +150,15 @@ def test_a_folder_that_is_not_there_is_refused_before_the_export(tmp_path, monke
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_a_full_disk_says_so_and_the_old_file_stays(tmp_path) -> None:
-    path = tmp_path / "ensemble.onnx"
+def test_a_full_disk_says_so_and_the_old_file_stays(tmp_path, monkeypatch) -> None:
+    path, save = tmp_path / "ensemble.onnx", torch.onnx.ONNXProgram.save
     path.write_text("old")
-    (tmp_path / f".ensemble.onnx.{os.getpid()}.{threading.get_ident()}.part").symlink_to("/dev/full")
+
+    def to_a_full_disk(program, destination) -> None:
+        Path(destination).symlink_to("/dev/full")
+        save(program, destination)
+
+    monkeypatch.setattr(torch.onnx.ONNXProgram, "save", to_a_full_disk)
     with pytest.raises(OSError, match=r"the disk is full; .*ensemble\.onnx is as it was before"):
         be.export_onnx(ensemble(), torch.randn(4, 3, 6, 6), path=path)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("ensemble.onnx", "old")]

@@ -365,6 +365,18 @@ def test_members_that_do_not_exist_cannot_be_saved(path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize("types", [(torch.float64, torch.float32), (torch.float32, torch.bfloat16)], ids=str)
+def test_an_ensemble_is_not_cast_without_a_word(path: Path, types: tuple[torch.dtype, torch.dtype]) -> None:
+    theirs, ours = types
+    model = ensemble().to(theirs)
+    model.save(path)
+    said = rf"0\.bias is {theirs} in the file and {ours} in the network.*net\.to\({theirs}\), and cast afterwards"
+    with pytest.raises(ValueError, match=said):
+        be.load(path, mlp().to(ours))
+    cast = be.load(path, mlp().to(theirs)).to(ours).eval()
+    assert torch.equal(cast(rows().to(ours)), model.to(ours)(rows().to(ours)))
+
+
 def test_types_are_kept(path: Path) -> None:
     model = ensemble(convnet()).bfloat16()
     model.save(path)

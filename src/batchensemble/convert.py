@@ -122,7 +122,7 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
 
     Args:
         path: a file written by `Ensemble.save`.
-        net: the plain network: its class, sizes and mode (training or evaluation) count, not its weights.
+        net: the plain network: its class, sizes, dtype and mode (training or evaluation) count, not its weights.
         combine: by default what the file says; needed if the ensemble was saved with a callable, which no file can
             hold.
 
@@ -146,6 +146,6 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
     chosen = set(header["converted"])
     unseen = torch.Generator()  # its values are all replaced below, and the caller's random state stays as it is
     model = convert(net, header["members"], include=lambda name, _: name in chosen, generator=unseen, **settings)
-    files.check_fit(path, tensors, {name: t.shape for name, t in files.distinct_state(model.net).items()})
+    files.check_fit(path, tensors, files.distinct_state(model.net))
     model.net.load_state_dict(tensors, strict=False)
     return model

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -83,14 +84,65 @@ def written_whole(path: Path) -> Iterator[Path]:
         >>> target.read_text(), [p.name for p in target.parent.iterdir()]
         ('done', ['note.txt'])
     """
-    path, writer = path.absolute(), os.getpid()  # even if the process changes directory
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
+    path = path.absolute()  # even if the process changes directory
+    with _removed_beside(path) as beside, _explained(path, beside):
         yield beside
         _flush(beside)
         beside.replace(path)
+
+
+@contextmanager
+def written_together(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `path` to write it into, with files that it needs; then move them out, `path` last.
+
+    So `path` is never there without the others. Where one of them replaces a file that an old `path` needed, the old
+    `path` is removed first: a process killed in that moment leaves none, rather than one that reads what is another's.
+    Otherwise this is as `written_whole`.
+
+    Raises:
+        OSError: the disk is full (the message says what to do) or cannot be written to.
+
+    Examples:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "graph"
+        >>> with written_together(target) as folder:
+        ...     _ = (folder / "graph").write_text("done"), (folder / "graph.data").write_text("weights")
+        >>> target.read_text(), sorted(p.name for p in target.parent.iterdir())
+        ('done', ['graph', 'graph.data'])
+    """
+    path = path.absolute()
+    with _removed_beside(path) as folder:
+        with _explained(path, folder):
+            folder.mkdir()
+            yield folder
+            others = [file for file in folder.iterdir() if file.name != path.name]
+            for file in (*others, folder / path.name):
+                _flush(file)
+        if any(path.with_name(file.name).exists() for file in others):
+            path.unlink(missing_ok=True)
+        for file in (*others, folder / path.name):
+            file.replace(path.with_name(file.name))
+
+
+@contextmanager
+def _removed_beside(path: Path) -> Iterator[Path]:
+    """Yield a name beside `path` that nobody else uses; what is left there in the end is removed."""
+    writer = os.getpid()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path)
+    beside = path.with_name(f".{path.name}.{writer}.{threading.get_ident()}.part")
+    try:
+        yield beside
+    finally:
+        if os.getpid() == writer:  # a forked child that leaves the block must not remove the file
+            _remove(beside)
+
+
+@contextmanager
+def _explained(path: Path, beside: Path) -> Iterator[None]:
+    """Say what a disk's error means for `path`, while `beside` is written."""
+    try:
+        yield
     except Exception as error:
         number = _disk_error(error, beside)
         if number is None:
@@ -98,9 +150,6 @@ def written_whole(path: Path) -> Iterator[Path]:
         what = "the disk is full" if number == errno.ENOSPC else os.strerror(number)
         advice = ". Free some space and run again" if number == errno.ENOSPC else ""
         raise OSError(number, f"{what}; {path} is as it was before{advice}") from error
-    finally:
-        if os.getpid() == writer:  # a forked child that leaves the block must not remove the file
-            beside.unlink(missing_ok=True)
 
 
 def check_folder(path: Path) -> None:
@@ -209,9 +258,17 @@ def _sweep(path: Path) -> None:
     with suppress(OSError):  # a folder that cannot be listed may still be writable
         others = [(other, found) for other in path.parent.iterdir() if (found := left.fullmatch(other.name))]
         for other, found in others:
-            with suppress(OSError):  # it is gone, or a folder
+            with suppress(OSError):  # it is gone
                 if time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):
-                    other.unlink()
+                    _remove(other)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _disk_error(error: Exception, beside: Path) -> int | None:
@@ -224,7 +281,8 @@ def _disk_error(error: Exception, beside: Path) -> int | None:
         True
     """
     if isinstance(error, OSError):
-        return error.errno if error.filename is None or str(error.filename) == str(beside) else None
+        ours = error.filename is None or Path(str(error.filename)).is_relative_to(beside)
+        return error.errno if ours else None
     if isinstance(error, RuntimeError) and isinstance(error.__context__, OSError):  # torch.save, on its way out
         return error.__context__.errno
     told = _RUST.search(str(error))

@@ -335,36 +335,25 @@ class Ensemble(nn.Module):
         files.write(path, "ensemble", files.distinct_state(self.net), header)
 
     def save_member(self, member: int, path: str | Path) -> None:
-        """Write one member's own tensors, and fingerprints of everything that it shares with the others."""
+        """Write one member's own tensors, and fingerprints of everything that it shares with the others.
+
+        Buffers that torch does not save (`persistent=False`) have none: make the network that loads it with the same.
+        """
         member = checked_member(member, len(self))
         refuse_changed(self.net)
-        tensors = {name: tensor[member] for name, tensor in self._own_tensors().items()}
+        tensors = {name: tensor[member] for name, tensor in files.own_tensors(self.net).items()}
         files.write(path, "member", tensors, {"fingerprints": files.fingerprints(self.net)})
 
     @torch.no_grad()
     def load_member(self, path: str | Path) -> int:
         """Add the member in a file and return its index; a file saved with other shared weights is refused."""
         tensors, header = files.read(path, "member")
-        own = files.fingerprints(self.net)
-        for layer in [*own, *header["fingerprints"]]:
-            if own.get(layer) != header["fingerprints"].get(layer):
-                raise ValueError(
-                    f"{path} was saved with other shared weights: they differ first in layer '{layer}'. "
-                    "A member's file only fits the network that it was trained on, in the same dtype: cast afterwards."
-                )
-        files.check_fit(path, tensors, {name: tensor.shape[1:] for name, tensor in self._own_tensors().items()})
+        files.check_shared(path, header["fingerprints"], files.fingerprints(self.net))
+        files.check_fit(path, tensors, {name: tensor[0] for name, tensor in files.own_tensors(self.net).items()})
         self.add_members(1, like=0)
-        for name, tensor in self._own_tensors().items():
+        for name, tensor in files.own_tensors(self.net).items():
             tensor[-1].copy_(tensors[name])
         return len(self) - 1
-
-    def _own_tensors(self) -> dict[str, Tensor]:
-        """Everything that has a row per member, by name."""
-        return {
-            f"{layer}.{name}".removeprefix("."): tensor
-            for layer, module in member_modules(self.net)
-            for name, tensor in module.stacked_tensors()
-        }
 
     # ---- passing for the network ---------------------------------------------------------------------------------
 

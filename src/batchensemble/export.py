@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.disk import check_folder, written_whole
+from batchensemble.disk import check_folder, written_together
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
@@ -78,12 +78,16 @@ def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedPro
 def export_onnx(
     model: Ensemble, *inputs: Tensor, path: str | Path, input_names: Sequence[str] | None = None, **options: Any
 ) -> tuple[str, ...]:
-    """Write the ensemble to one ONNX file with a dynamic batch; needs the extra `onnx`.
+    """Write the ensemble to an ONNX file with a dynamic batch; needs the extra `onnx`.
+
+    That is one file, unless its weights are too large for torch to put into one (1.5 GB; ONNX ends at 2). They are then
+    in a second file, named like the first with `.data` behind, and whoever copies one copies both.
 
     Args:
         model: the ensemble.
         *inputs: example inputs, at least two rows.
-        path: where the file goes; it is written beside this path and then renamed.
+        path: where the file goes. It is written beside this path and then renamed, after any file of weights, so that
+            it is complete or absent.
         input_names: what the graph calls its inputs; by default the network's own argument names.
         **options: further options of `torch.onnx.export`.
 
@@ -111,8 +115,8 @@ def export_onnx(
             verbose=False,
             **options,
         )
-    with written_whole(path) as beside:
-        program.save(beside)  # type: ignore[union-attr]
+    with written_together(path) as folder:
+        program.save(folder / path.name)  # type: ignore[union-attr]
     return served.names
 
 

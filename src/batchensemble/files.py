@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, written_whole
-from batchensemble.nn.changed import refuse_sharded
+from batchensemble.nn.changed import member_modules, refuse_sharded
 from batchensemble.nn.member import MemberModule
 
 FORMAT = 1
@@ -91,16 +91,38 @@ def _header(path: Path, text: str) -> dict[str, Any]:
     return header  # type: ignore[no-any-return]
 
 
-def check_fit(path: str | Path, found: dict[str, Tensor], expected: dict[str, torch.Size]) -> None:
-    """Refuse a file whose tensors are not those of the network, naming the first that differs."""
+def check_fit(path: str | Path, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Refuse a file whose tensors have other names, shapes or dtypes than the network's, naming the first such one."""
     for name in sorted(found.keys() | expected.keys()):
         if name not in found or name not in expected:
             where = "the file" if name in found else "the network"
             raise ValueError(f"{path} does not fit this network: only {where} has {name}")
-        if found[name].shape != expected[name]:
+        theirs, ours = found[name], expected[name]
+        if theirs.shape != ours.shape:
             raise ValueError(
-                f"{path} does not fit this network: {name} is {tuple(found[name].shape)} in the file and "
-                f"{tuple(expected[name])} in the network"
+                f"{path} does not fit this network: {name} is {tuple(theirs.shape)} in the file and "
+                f"{tuple(ours.shape)} in the network"
+            )
+        if theirs.dtype != ours.dtype:
+            raise ValueError(
+                f"{path} does not fit this network: {name} is {theirs.dtype} in the file and {ours.dtype} in the "
+                f"network. Read it into a network of the file's dtype, net.to({theirs.dtype}), and cast afterwards"
+            )
+
+
+def check_shared(path: str | Path, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Refuse a member's or task's file that was saved with other shared weights, naming the first layer that differs.
+
+    Args:
+        path: the file.
+        theirs: fingerprints in the file.
+        ours: those of the network here.
+    """
+    for layer in [*ours, *theirs]:
+        if ours.get(layer) != theirs.get(layer):
+            raise ValueError(
+                f"{path} was saved with other shared weights: they differ first in layer '{layer}'. It only fits the "
+                "network that it was trained in, with the same weights in the same dtype: cast afterwards."
             )
 
 
@@ -120,8 +142,21 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
     return state
 
 
+def own_tensors(net: nn.Module) -> dict[str, Tensor]:
+    """Everything that has a row per member, by name: vectors, biases, norms of the members' own."""
+    return {
+        f"{layer}.{name}".removeprefix("."): tensor
+        for layer, module in member_modules(net)
+        for name, tensor in module.stacked_tensors()
+    }
+
+
 def fingerprints(net: nn.Module) -> dict[str, str]:
-    """Hash, layer by layer, everything that members share: weights, plain layers, norm statistics.
+    """Hash, layer by layer, everything saved that members share: weights, plain layers, norm statistics.
+
+    Buffers that torch does not save (`persistent=False`) are left out. Some are caches, which change with use; others
+    are tables that a constructor computes, such as rotary frequencies, whose last bits depend on the device. Whoever
+    makes the network keeps them the same, as its code.
 
     Examples:
         >>> list(fingerprints(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))

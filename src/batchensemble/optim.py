@@ -1,5 +1,6 @@
-"""Training an ensemble: parameter groups, frozen weights, the mean of the members' losses, the mean-weight penalty."""
+"""Training an ensemble: parameter groups, frozen weights, the mean of members' losses, a penalty, a schedule."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -136,3 +137,17 @@ def mean_weight_penalty(model: nn.Module) -> Tensor:
     if not layers:
         raise ValueError("the model has no converted layer whose weight could be penalised")
     return torch.stack([layer.mean_weight().abs().square().sum() for layer in layers]).sum()
+
+
+def half_cosine(done: float) -> float:
+    """Half a cosine, from one to zero, by the share of the training that is done: a factor of learning rates.
+
+    Examples:
+        >>> [round(half_cosine(share), 2) for share in (0, 0.5, 1)]
+        [1.0, 0.5, 0.0]
+    """
+    return 0.5 * (1 + math.cos(math.pi * done))
+
+
+class Diverged(ArithmeticError):
+    """A training's loss is no longer finite."""

@@ -31,6 +31,19 @@ def test_a_restart_goes_on_as_if_nothing_had_been(tmp_path):
     assert equal(state(again), state(whole))
 
 
+def test_a_folder_stays_where_it_was_when_the_process_goes_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    sampler = filled(folder="decisions", rounds=2)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    made = sampler.act(some(10, 2))
+    sampler.update(made.ids[:8], made.arms[:8].float() + some(8, 2)[:, 0])  # trains, and writes weights
+    sampler.close()
+    assert sampler.trainings == 1
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert equal(state(reopened(tmp_path / "decisions")), state(filled()))
+
+
 def test_a_manual_training_is_kept(tmp_path):
     sampler = filled(folder=tmp_path)
     sampler.train()

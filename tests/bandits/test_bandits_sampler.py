@@ -60,6 +60,25 @@ def test_gradients_are_no_longer_than_they_may_be(clip):
     assert torch.nn.utils.get_total_norm(gradients).item() == pytest.approx(clip, rel=1e-3)
 
 
+def test_it_does_not_matter_where_torch_puts_tensors_by_default(tmp_path):
+    expected, net = filled(rounds=6), network()
+    with torch.device("meta"):  # any device but the CPU, where the network and the contexts are
+        sampler = ThompsonSampler(net, members=4, training=QUICK, folder=tmp_path / "folder")
+        for number in range(6):
+            with torch.device("cpu"):
+                contexts, rewards = some(10, number), some(8, number)[:, 0]
+            made = sampler.act(contexts)
+            sampler.update(made.ids[:8].tolist(), (made.arms[:8].float() + rewards).tolist())
+            if number == 2:
+                sampler.close()
+                sampler = ThompsonSampler(net, members=4, training=QUICK, folder=tmp_path / "folder")
+        sampler.save(tmp_path / "file")
+        again = ThompsonSampler.load(tmp_path / "file", net)
+    assert sampler.trainings == 2
+    assert equal(state(sampler), state(expected))
+    assert equal(state(again), state(expected))
+
+
 def test_an_ensemble_is_taken_as_it_is():
     model = be.convert(network(), members=5, combine="mean")
     assert ThompsonSampler(model).model is model

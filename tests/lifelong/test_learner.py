@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -284,6 +285,21 @@ def test_the_same_seed_gives_the_same_learner_whatever_else_draws_numbers() -> N
         return learner(images(2)[0], "1")
 
     assert torch.equal(learned(1), learned(2))
+
+
+def test_it_does_not_matter_where_torch_puts_tensors_by_default(tmp_path: Path) -> None:
+    def learned(net: nn.Module, folder: Path) -> torch.Tensor:
+        learner = Learner(net, head=16, start="similar", laterals=1, training=QUICK, folder=folder)
+        learner.learn(first, "a")
+        learner.learn_together({"b": second, "c": first})
+        again = Learner(net, head=16, start="similar", laterals=1, folder=folder)
+        return torch.cat([again(first[0], name) for name in "abc"])
+
+    first, second, nets = separable(0), separable(1), [dense(), dense()]
+    expected = learned(nets[0], tmp_path / "as usual")
+    with torch.device("meta"):  # any device but the CPU, where the network and the data are
+        found = learned(nets[1], tmp_path / "elsewhere")
+    assert torch.equal(found, expected)
 
 
 def test_a_learner_on_the_cpu_leaves_the_random_numbers_of_gpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from batchensemble.checkpoint import DamagedCheckpoint, save_checkpoint
 from batchensemble.lifelong.checkpoint import Checkpoint
 
 
@@ -18,3 +19,9 @@ def test_a_full_disk_says_so_and_leaves_the_last_checkpoint(tmp_path: Path) -> N
         checkpoint.save({"epoch": 2})
     assert checkpoint.load() == {"identity": {"what": "this"}, "epoch": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_a_file_that_does_not_say_whose_it_is_is_refused(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "last.pt", {"epoch": 1})
+    with pytest.raises(DamagedCheckpoint, match=r"last\.pt does not say whose training it holds: delete it"):
+        Checkpoint(tmp_path / "last.pt", {"what": "this"}).load()

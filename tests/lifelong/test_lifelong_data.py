@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from batchensemble.lifelong.data import Part, Pool, batches, steps_of
 
@@ -39,6 +39,16 @@ def test_the_order_follows_from_the_seed() -> None:
         return torch.cat([batch.x[:, 0] for batch in batches(pool(), 3, seed)]).tolist()
 
     assert order(1) == order(1) != order(2)
+
+
+def test_the_order_is_that_of_torchs_own_loader() -> None:
+    """Records were made with it: a seed gives the same batches in every release."""
+    every = pool().__getitems__(range(12))
+    reference = DataLoader(
+        range(12), 4, shuffle=True, drop_last=True, generator=torch.Generator().manual_seed(3), collate_fn=list
+    )
+    for batch, rows in zip(batches(pool(), 4, seed=3), reference, strict=True):
+        assert torch.equal(batch.x, every.x[sorted(rows, key=lambda row: every.task[row])])
 
 
 def test_a_rest_waits_unless_it_is_all_there_is() -> None:

@@ -13,7 +13,7 @@ import torch
 from small_tasks import QUICK, data, net
 from torch import nn
 
-from batchensemble.lifelong import Epoch, Learner, Training, storage
+from batchensemble.lifelong import Epoch, Learner, StalledTask, Training, storage
 from batchensemble.lifelong.network import Tasks
 
 
@@ -33,6 +33,21 @@ def test_a_folder_holds_what_was_learned_in_order(tmp_path: Path) -> None:
     assert again.tasks[-1] == "3"
 
 
+def test_a_folder_stays_where_it_was_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    learner = Learner(net(), head=32, folder="tasks", training=QUICK)
+    learner.learn(data(0), "a")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    learner.learn(data(1), "b")
+    learner.learn(data(2), "c")
+    learner.forget("c")
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert Learner(net(), head=32, folder=tmp_path / "tasks").tasks == ("a", "b")
+
+
 def life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
     """Two tasks, whatever of them is not there yet, and what they say in the end."""
     torch.manual_seed(0)
@@ -44,22 +59,36 @@ def life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
     return torch.cat([learner(torch.ones(2, 6), name) for name in learner.tasks]).flatten().tolist()
 
 
+def forgetful_life(folder: Path, tell: Callable[[Epoch], None]) -> list[float]:
+    """Three tasks, of which the second is forgotten before the third, and what that one says in the end."""
+    is_new = not folder.exists()
+    learner = Learner(net(), head=32, folder=folder, start="init", training=replace(QUICK, epochs=4))
+    if is_new:
+        learner.learn(data(0), "one")
+        learner.learn(data(1), "two")
+        learner.forget("two")
+    learner.learn(data(2), "three", progress=tell)
+    learner.learn(data(3), progress=tell)
+    assert learner.tasks == ("one", "three", "3")
+    return torch.cat([learner(torch.ones(2, 6), name) for name in learner.tasks]).flatten().tolist()
+
+
 SCRIPT = """
 import pathlib, sys, time
 sys.path.insert(0, sys.argv[1])
-from test_lifelong_folder import life
+import test_lifelong_folder
 
 def tell(epoch):
     print(epoch.names[0], epoch.epoch, flush=True)
     time.sleep(0.2)
 
-print("answer", life(pathlib.Path(sys.argv[2]), tell))
+print("answer", getattr(test_lifelong_folder, sys.argv[3])(pathlib.Path(sys.argv[2]), tell))
 """
 
 
-def lived(folder: Path, until: str = "") -> list[str]:
+def lived(folder: Path, until: str = "", kind: str = "life") -> list[str]:
     """Lines of a life in a process of its own, which is killed after a line."""
-    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(folder)]
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(folder), kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stdout:
@@ -82,6 +111,35 @@ def test_a_learner_killed_twice_ends_as_if_nothing_had_happened(tmp_path: Path) 
     assert not (tmp_path / "cut" / "learning.pt").exists()
 
 
+def test_a_learner_killed_after_it_forgot_the_newest_task_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    expected = forgetful_life(tmp_path / "whole", lambda epoch: None)
+    assert lived(tmp_path / "cut", until="three 2", kind="forgetful_life") == ["three 1", "three 2"]
+    rest = lived(tmp_path / "cut", kind="forgetful_life")
+    assert rest[0] == "three 3", "it went on with the next epoch"
+    assert rest[-1] == f"answer {expected}"
+
+
+def test_how_many_tasks_were_learned_is_known_after_all_but_the_first_were_forgotten(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path / "own", training=QUICK)
+    for seed, name in enumerate("abc"):
+        learner.learn(data(seed), name)
+    for name in "cb":
+        learner.forget(name)
+    learner.save(tmp_path / "saved")
+    for folder in ("own", "saved"):
+        again = Learner(net(3), head=32, folder=tmp_path / folder, training=QUICK)
+        again.learn(data(4))
+        assert again.tasks == ("a", "3")
+
+
+def test_a_task_that_stalls_is_warned_of_also_after_a_restart(tmp_path: Path) -> None:
+    x, _ = data(0)
+    Learner(net(), head=32, folder=tmp_path, training=replace(QUICK, epochs=30)).learn((x, (x[:, 0] > 0).long()), "a")
+    noise = torch.randint(2, (len(x),), generator=torch.Generator().manual_seed(0))
+    with pytest.warns(StalledTask, match="the first task was learned much better"):
+        Learner(net(), head=32, folder=tmp_path).learn((x, noise), training=replace(QUICK, epochs=1, lr=1e-4))
+
+
 def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:
     def stop(epoch: object) -> None:
         raise KeyboardInterrupt
@@ -92,6 +150,21 @@ def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="another training, which is given up"):
         learner.learn(data(0), "a", training=Training(epochs=1, batch_size=8))
     assert learner.tasks == ("a",)
+
+
+def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    whole = Learner(net(), head=32, training=QUICK)
+    whole.learn(data(0), "a")
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(data(0), "a", progress=stop)
+    told: list[Epoch] = []
+    learner.learn(data(0), "a", training=replace(QUICK, workers=1), progress=told.append)
+    assert [epoch.epoch for epoch in told] == [2]
+    assert torch.equal(learner(data(0)[0], "a"), whole(data(0)[0], "a"))
 
 
 @pytest.mark.parametrize(

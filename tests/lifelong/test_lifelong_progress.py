@@ -4,8 +4,8 @@ import builtins
 
 import pytest
 
+from batchensemble.lifelong import Epoch
 from batchensemble.lifelong.progress import shown
-from batchensemble.lifelong.training import Epoch
 
 EPOCH = Epoch(("birds",), 1, 2, 0.5, 0.75, 0.1)
 

@@ -30,6 +30,15 @@ def test_a_task_travels_as_a_small_file(tmp_path: Path) -> None:
         server.load_task(tmp_path / "b.safetensors", name="renamed")
 
 
+def test_loading_a_task_leaves_random_numbers_as_they_are(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    learner.learn(data(0), "a")
+    learner.save_task("a", tmp_path / "a.safetensors")
+    before = torch.get_rng_state()
+    learner.load_task(tmp_path / "a.safetensors", "b")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_task_file_is_refused_on_other_weights(tmp_path: Path) -> None:
     learner = Learner(net(), head=32, norm="shared", training=QUICK)
     learner.learn(data(0), "a")
@@ -77,6 +86,14 @@ def test_a_name_in_a_file_leads_nowhere_else(tmp_path: Path) -> None:
     files.write(tmp_path / "a", "task", tensors, {**header, "name": "../elsewhere"})
     with pytest.raises(ValueError, match="a task's name is made of"):
         learner.load_task(tmp_path / "a")
+
+
+def test_a_folder_of_another_precision_is_refused(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    learner.learn(data(0), "a")
+    learner.save(tmp_path)
+    with pytest.raises(ValueError, match=r"is torch\.float32 in the file and torch\.float64 in the network"):
+        Learner(net().double(), head=32, folder=tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

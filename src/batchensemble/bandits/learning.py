@@ -82,7 +82,8 @@ class Trainer:
                 self._step(ledger, chance)
 
     def _step(self, ledger: Ledger, chance: torch.Generator) -> None:
-        places = torch.randint(len(ledger), (min(self.training.batch, len(ledger)),), generator=chance)
+        size = (min(self.training.batch, len(ledger)),)
+        places = torch.randint(len(ledger), size, generator=chance, device=chance.device)
         contexts, arms, rewards = (part.to(self.model.device) for part in ledger.rows(places))
         outputs = self.model.members(contexts)  # (members, N, arms)
         chosen = outputs.gather(2, arms.expand(len(outputs), -1)[..., None])[..., 0]
@@ -97,7 +98,7 @@ class Trainer:
         weights = {f"model.{name}": tensor for name, tensor in files.distinct_state(self.model.net).items()}
         memory = self.optimizer.state_dict()["state"]
         return weights | {
-            f"optimizer.{number}.{name}": torch.as_tensor(value)
+            f"optimizer.{number}.{name}": torch.as_tensor(value, device="cpu")
             for number, parts in memory.items()
             for name, value in parts.items()
         }
@@ -105,8 +106,7 @@ class Trainer:
     def restore(self, path: Path, state: dict[str, Tensor]) -> None:
         """Restore everything from the tensors of a file; a file of another network is refused."""
         weights = under("model.", state)
-        expected = {name: tensor.shape for name, tensor in files.distinct_state(self.model.net).items()}
-        files.check_fit(path, weights, expected)
+        files.check_fit(path, weights, files.distinct_state(self.model.net))
         self.model.net.load_state_dict(weights, strict=False)  # tied tensors are stored once
         memory: dict[int, dict[str, Any]] = {}
         for name, value in under("optimizer.", state).items():

@@ -61,7 +61,8 @@ class Ledger:
         self.awaiting: dict[int, Awaiting] = {}
         self.decided = 0  # decisions ever made, and the next id
         self.observed = 0  # rewards ever received
-        self._contexts, self._arms, self._rewards = torch.empty(0), torch.empty(0, dtype=torch.int64), torch.empty(0)
+        self._contexts, self._rewards = torch.empty(0, device="cpu"), torch.empty(0, device="cpu")
+        self._arms = _listing([])
 
     def __len__(self) -> int:
         return self.observed if self.capacity is None else min(self.observed, self.capacity)
@@ -99,11 +100,11 @@ class Ledger:
         contexts = torch.stack([one.context for one in waiting]) if waiting else self._contexts[:0]
         kept = slice(0, len(self))
         return {
-            "counts": torch.tensor([self.decided, self.observed]),
-            "awaiting.ids": torch.tensor(ids, dtype=torch.int64),
+            "counts": _listing([self.decided, self.observed]),
+            "awaiting.ids": _listing(ids),
             "awaiting.contexts": contexts,
-            "awaiting.arms": torch.tensor([one.arm for one in waiting], dtype=torch.int64),
-            "awaiting.members": torch.tensor([one.member for one in waiting], dtype=torch.int64),
+            "awaiting.arms": _listing([one.arm for one in waiting]),
+            "awaiting.members": _listing([one.member for one in waiting]),
             "contexts": self._contexts[kept],
             "arms": self._arms[kept],
             "rewards": self._rewards[kept],
@@ -141,6 +142,10 @@ class Ledger:
         self._contexts = torch.cat([self._contexts, context.new_zeros(more, *context.shape)])
         self._arms = torch.cat([self._arms, self._arms.new_zeros(more)])
         self._rewards = torch.cat([self._rewards, self._rewards.new_zeros(more)])
+
+
+def _listing(numbers: Sequence[int]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.int64, device="cpu")  # wherever torch puts tensors by default
 
 
 def _listed(part: Tensor) -> Sequence[object]:

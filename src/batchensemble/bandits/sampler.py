@@ -2,8 +2,7 @@
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble import files
+from batchensemble.bandits.contexts import Contexts
 from batchensemble.bandits.journal import Event, Journal
 from batchensemble.bandits.learning import Loss, Trainer, Training, under
 from batchensemble.bandits.ledger import Decisions, Ledger
@@ -68,12 +68,12 @@ class ThompsonSampler:
         self.seed, self.first_pulls, self.trainings = seed, first_pulls, 0
         self._trainer = Trainer(self.model, training or Training(), loss)
         self._ledger = Ledger(buffer)
-        self._shape: tuple[int, ...] | None = None  # of a context, known from the first one on
+        self._contexts = Contexts(self.model)
         self._lock = threading.RLock()
         self._journal: Journal | None = None
         self._closed = False
         if folder is not None:
-            self._open(Path(folder))
+            self._open(Path(folder).absolute())  # wherever the process goes later
 
     @property
     def decided(self) -> int:
@@ -95,21 +95,23 @@ class ThompsonSampler:
         """Choose an arm for every context, each by a member drawn for it.
 
         Args:
-            contexts: `(N, ...)`, always of the same shape except for N.
+            contexts: `(N, ...)`, always of the same shape except for N. Integers become numbers of the network's type,
+                unless it takes integers only, as embeddings do.
 
         Raises:
             ValueError: contexts of another shape or not finite; nothing is decided then.
         """
         with self._lock:
-            x = self._contexts(contexts)
+            x = self._contexts.checked(contexts)
             first, count = self._ledger.decided, len(x)
             chance = torch.Generator().manual_seed(seed_of(self.seed, "decision", first))
-            members = torch.randint(len(self.model), (count,), generator=chance)
+            members = torch.randint(len(self.model), (count,), generator=chance, device="cpu")
             values = self._values(x, members)
-            ids, arms = torch.arange(first, first + count), values.argmax(1).cpu()
+            ids, arms = torch.arange(first, first + count, device="cpu"), values.argmax(1).cpu()
             in_turn = ids < self.first_pulls * values.shape[1]
             arms = torch.where(in_turn, ids % values.shape[1], arms)
-            self._happen({"first": torch.tensor(first), "contexts": x, "arms": arms, "members": members})
+            number = torch.tensor(first, device="cpu")
+            self._happen({"first": number, "contexts": x, "arms": arms, "members": members})
             return Decisions(ids, arms, members)
 
     def update(self, ids: Tensor | Sequence[int] | int, rewards: Tensor | Sequence[float] | float) -> None:
@@ -124,8 +126,8 @@ class ThompsonSampler:
                 and rewards; nothing is learned then.
         """
         with self._lock:
-            numbers = torch.as_tensor(ids).reshape(-1)
-            values = torch.as_tensor(rewards, dtype=torch.float32).detach().cpu().reshape(-1)
+            numbers = torch.as_tensor(ids, device="cpu").reshape(-1)
+            values = torch.as_tensor(rewards, dtype=torch.float32, device="cpu").detach().reshape(-1)
             if len(numbers) != len(values):
                 raise ValueError(f"expected a reward for each of {len(numbers)} ids, got {len(values)}")
             if not values.isfinite().all():
@@ -137,7 +139,7 @@ class ThompsonSampler:
     def drop(self, ids: Tensor | Sequence[int] | int) -> None:
         """Forget decisions whose reward will never come."""
         with self._lock:
-            numbers = torch.as_tensor(ids).reshape(-1)
+            numbers = torch.as_tensor(ids, device="cpu").reshape(-1)
             self._ledger.check_awaited(_integers(numbers))
             self._happen({"ids": numbers.long()})
 
@@ -152,36 +154,16 @@ class ThompsonSampler:
     def predict(self, contexts: Tensor | Sequence[Any]) -> Prediction:
         """What all members think of every arm: `mean` and `std` are `(N, arms)`."""
         with self._lock:
-            x = self._contexts(contexts)
-            with self._fitting(x):
+            x = self._contexts.checked(contexts)
+            with self._contexts.fitting(x):
                 return self.model.predict(x.to(self.model.device))
 
     # ---- checking --------------------------------------------------------------------------------------------------
 
-    def _contexts(self, contexts: Tensor | Sequence[Any]) -> Tensor:
-        x = torch.as_tensor(contexts).detach().to("cpu", self.model.dtype, copy=True)  # the caller may reuse its own
-        if x.ndim < 2 or not x.numel():
-            raise ValueError(f"expected contexts of shape (N, ...), got {tuple(x.shape)}")
-        if self._shape is not None and tuple(x.shape[1:]) != self._shape:
-            raise ValueError(f"expected contexts of shape {('N', *self._shape)}, got {tuple(x.shape)}")
-        if not x.isfinite().all():
-            raise ValueError("contexts must be finite, but hold NaN or infinity")
-        return x
-
-    @contextmanager
-    def _fitting(self, x: Tensor) -> Iterator[None]:
-        """Blame the shape of the contexts if the network fails on the first ones it gets."""
-        try:
-            yield
-        except RuntimeError as error:
-            if self._shape is not None:
-                raise
-            raise ValueError(f"the network does not take contexts of shape {tuple(x.shape)}: {error}") from error
-
     def _values(self, x: Tensor, members: Tensor) -> Tensor:
         """The members' values `(N, arms)`; the first contexts show whether they fit the network."""
         device = self.model.device
-        with self._fitting(x):
+        with self._contexts.fitting(x):
             values = self.model(x.to(device), member=members.to(device))
         if not isinstance(values, Tensor) or values.ndim != 2 or len(values) != len(x):
             got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
@@ -208,7 +190,7 @@ class ThompsonSampler:
         before = self._ledger.observed
         self._ledger.apply(event)
         if "contexts" in event:
-            self._shape = tuple(event["contexts"].shape[1:])
+            self._contexts.shape = tuple(event["contexts"].shape[1:])
         every, now = self._trainer.training.every, self._ledger.observed
         if every and now // every > before // every and now > trained_at:
             self._train()
@@ -275,7 +257,7 @@ class ThompsonSampler:
                 "first_pulls": self.first_pulls,
                 "buffer": self._ledger.capacity,
                 "trainings": self.trainings,
-                "shape": self._shape,
+                "shape": self._contexts.shape,
             }
             files.write(path, "sampler", self._trainer.state() | ledger, header)
 
@@ -298,7 +280,7 @@ class ThompsonSampler:
         sampler._trainer.restore(Path(path), tensors)
         sampler._ledger.restore(under("ledger.", tensors))
         sampler.trainings = header["trainings"]
-        sampler._shape = None if header["shape"] is None else tuple(header["shape"])
+        sampler._contexts.shape = None if header["shape"] is None else tuple(header["shape"])
         return sampler
 
 

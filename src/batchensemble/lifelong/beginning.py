@@ -67,7 +67,7 @@ class Beginning:
         self, body: Ensemble, known: Tasks, parts: Sequence[Part], orders: Sequence[Sequence[int]], seed: int
     ) -> Tasks:
         sources = [tuple(known.names[place] for place in order[: self.laterals]) for order in orders]
-        with seeded(seed, known.ensemble.device):
+        with seeded(seed, known.ensemble.device), torch.device("cpu"):  # wherever torch puts tensors by default
             heads = [TaskHead(self.head, part.classes, looks) for part, looks in zip(parts, sources, strict=True)]
         tasks = Tasks(body, [part.name for part in parts], heads, known.learned, earlier=known)
         tasks.heads.to(known.ensemble.device, known.ensemble.dtype)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from batchensemble.disk import written_whole
+from batchensemble.checkpoint import DamagedCheckpoint, load_checkpoint, save_checkpoint
 
 
 @dataclass(frozen=True)
@@ -25,33 +23,28 @@ class Checkpoint:
 
     def save(self, state: dict[str, Any]) -> None:
         """Replace the file; a process killed at any moment leaves the old one or the new one."""
-        with written_whole(self.path) as beside, beside.open("wb") as file:
-            torch.save({"identity": dict(self.identity), **state}, file)
+        save_checkpoint(self.path, {"identity": dict(self.identity), **state})
 
     def load(self) -> dict[str, Any] | None:
         """The saved state, or `None` if there is none of this training; warns if there is one of another training.
 
         Raises:
-            ValueError: the file is damaged.
+            DamagedCheckpoint: the file is damaged.
         """
-        if not self.path.exists():
-            return None
         state = read_checkpoint(self.path)
-        if state["identity"] == dict(self.identity):
+        if state is None or state["identity"] == dict(self.identity):
             return state
         warnings.warn(f"{self.path} is of another training, which is given up: this one starts anew", stacklevel=5)
         return None
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state in a checkpoint's file, whichever training it belongs to.
+def read_checkpoint(path: Path) -> dict[str, Any] | None:
+    """The state in a checkpoint's file, whichever training it belongs to; `None` if there is no file.
 
     Raises:
-        ValueError: the file is damaged.
+        DamagedCheckpoint: the file is damaged.
     """
-    with path.open("rb") as file:
-        try:
-            state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-            return {"identity": state["identity"], **state}
-        except Exception as error:  # an unpickler stumbles over foreign bytes in many ways
-            raise ValueError(f"{path} is damaged: delete it, and the task starts anew") from error
+    state = load_checkpoint(path)
+    if state is not None and "identity" not in state:
+        raise DamagedCheckpoint(f"{path} does not say whose training it holds: delete it, and the task starts anew")
+    return state

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset, default_collate
 
 from batchensemble.lifelong.names import check_new, checked_name
 
@@ -66,7 +66,7 @@ class Part:
     def rows(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Inputs and labels of some rows."""
         if isinstance(self.data, TensorDataset):
-            chosen = torch.as_tensor(indices)
+            chosen = torch.as_tensor(indices, device="cpu")
             x, y = (tensor[chosen.to(tensor.device)] for tensor in self.data.tensors)
             return x, y
         x, y = default_collate([self.data[i] for i in indices])
@@ -137,7 +137,7 @@ class Pool(Dataset[Any]):
             start += len(part)
             if len(own):
                 x, y = part.rows(own.tolist())
-                pieces.append(Batch(x, y, torch.full((len(own),), task)))
+                pieces.append(Batch(x, y, torch.full((len(own),), task, device="cpu")))
         return Batch(*(torch.cat(column) if len(column) > 1 else column[0] for column in zip(*pieces, strict=True)))
 
 
@@ -149,16 +149,32 @@ def batches(pool: Pool, size: int, seed: int, workers: int = 0) -> Iterator[Batc
         >>> [batch.x.shape for batch in batches(pool, size=2, seed=0)]
         [torch.Size([2, 3]), torch.Size([2, 3])]
     """
+    generator = torch.Generator().manual_seed(seed)
     loader: DataLoader[Any] = DataLoader(
         pool,
         size,
-        shuffle=True,
+        sampler=_Shuffled(len(pool), generator),
         drop_last=len(pool) >= size,
         num_workers=workers,
         collate_fn=_as_it_is,
-        generator=torch.Generator().manual_seed(seed),
+        generator=generator,
     )
-    return iter(loader)
+    with torch.device("cpu"):  # where the generator is, wherever torch puts tensors by default
+        return iter(loader)
+
+
+@dataclass(frozen=True)
+class _Shuffled(Sampler[int]):
+    """All of `count` rows in an order that a generator draws, wherever torch puts tensors by default."""
+
+    count: int
+    generator: torch.Generator
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[int]:
+        yield from torch.randperm(self.count, generator=self.generator, device=self.generator.device).tolist()
 
 
 def steps_of(pool: Pool, size: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchensemble import files
+from batchensemble.checkpoint import DamagedCheckpoint
 from batchensemble.disk import held
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning
@@ -52,10 +53,9 @@ class Folder:
 
     def _torn(self) -> set[Path]:
         """Files of tasks that were learned together, if a kill came before the last of them was written."""
-        state = {}
-        if self.unfinished.exists():
-            with suppress(ValueError):  # a damaged one is reported when the next task is learned
-                state = read_checkpoint(self.unfinished)
+        state = None
+        with suppress(DamagedCheckpoint):  # it is reported when the next task is learned
+            state = read_checkpoint(self.unfinished)
         if not state or "optimizer" in state:  # the training was not done
             return set()
         together = {self.task(name) for name, *_ in state["identity"]["tasks"]}
@@ -63,24 +63,20 @@ class Folder:
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
-    def load_(self, tasks: Tasks, rule: HeadRule) -> float | None:
+    def load_(self, tasks: Tasks, rule: HeadRule) -> None:
         """Read everything that counts, in the order in which it was learned.
 
         Args:
             tasks: where to put it; no task is known there yet.
             rule: how heads are made.
-
-        Returns:
-            How well the first task was learned; `None` if the folder holds no task.
         """
         paths = sorted(self._whole(), key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
         if not paths:
-            return None
-        skill = storage.load_shared_(tasks.ensemble, self.shared)
+            return
+        storage.load_shared_(tasks, self.shared)
         shared = files.fingerprints(tasks.ensemble.net)
         for path in paths:
             storage.load_task_(tasks, path, rule, shared)
-        return skill
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -121,19 +117,18 @@ class Folder:
         """
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "training": training.numbers(),
+            "training": training.identity(),
             "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
             "shared": storage.digest(files.fingerprints(known.ensemble.net)),
         }
         return Checkpoint(self.unfinished, identity)
 
-    def save(self, tasks: Tasks, names: Sequence[str], skill: float | None) -> None:
+    def save(self, tasks: Tasks, names: Sequence[str]) -> None:
         """Write some tasks; if these are all of them, first what they share.
 
         Args:
             tasks: all tasks.
             names: names of those to write.
-            skill: how well the first one was learned, if that is known.
 
         Raises:
             ValueError: all tasks are to be written, and the folder holds others.
@@ -146,16 +141,28 @@ class Folder:
                     f"{self.path} holds other tasks, {', '.join(sorted(path.name for path in strangers))}: "
                     "delete them, or choose another folder"
                 )
-            storage.save_shared(tasks.ensemble, self.shared, skill or 0.0)
+            storage.save_shared(tasks, self.shared)
         shared = files.fingerprints(tasks.ensemble.net)
         for name in names:
             storage.save_task(tasks, tasks.place(name), self.task(name), shared)
 
-    def finish(self, tasks: Tasks, names: Sequence[str], skill: float | None) -> None:
+    def finish(self, tasks: Tasks, names: Sequence[str]) -> None:
         """Write what was just learned, as `save` does; only then is its checkpoint deleted."""
-        self.save(tasks, names, skill)
+        self.save(tasks, names)
         self.unfinished.unlink(missing_ok=True)
 
-    def delete(self, name: str) -> None:
-        """Delete a task's file."""
+    def forget(self, tasks: Tasks, name: str) -> None:
+        """Delete the file of a task that was dropped.
+
+        Every file says how many tasks had been learned when it was written. If only this one knew of the last of them,
+        another is written again first: what the next task starts with depends on their number.
+
+        Args:
+            tasks: those that stay.
+            name: the task that was dropped.
+        """
+        newest = max(tasks.numbers)
+        if newest + 1 < tasks.learned:
+            place = tasks.numbers.index(newest)
+            storage.save_task(tasks, place, self.task(tasks.names[place]))
         self.task(name).unlink(missing_ok=True)

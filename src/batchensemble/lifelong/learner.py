@@ -12,15 +12,17 @@ from batchensemble.convert import convert
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData, parts_of
+from batchensemble.lifelong.epoch import Epoch
 from batchensemble.lifelong.folder import Folder
 from batchensemble.lifelong.head import HeadRule
+from batchensemble.lifelong.loop import Loop, Objective
 from batchensemble.lifelong.names import checked_name
 from batchensemble.lifelong.network import Tasks, joined
 from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
-from batchensemble.lifelong.training import Epoch, Loop, Objective, Training
+from batchensemble.lifelong.training import Training
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
@@ -94,14 +96,13 @@ class Learner(nn.Module):
             own_statistics_(body)
         self.network = Tasks(body)
         self.training_settings = training or Training()
-        self.folder = None if folder is None else Folder(Path(folder))
+        self.folder = None if folder is None else Folder(Path(folder).absolute())  # wherever the process goes later
         self._pretrained = pretrained
-        self._skill: float | None = None  # of the first task
         if pretrained:
             freeze_shared_(body)
         self.eval()
         if self.folder is not None:
-            self._skill = self.folder.load_(self.network, self.beginning.head)
+            self.folder.load_(self.network, self.beginning.head)
 
     def train(self, mode: bool = True) -> Self:
         """Do nothing: a learner stays in evaluation mode, so that no call can change what tasks share."""
@@ -173,12 +174,12 @@ class Learner(nn.Module):
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
             history = loop.run()
+        first = self.network.skill
         self._adopt(trainee)
-        first = self._skill
         if first is None and history:
-            self._skill = skill(history[-1].accuracy, parts)
+            self.network.skill = skill(history[-1].accuracy, parts)
         if folder is not None:
-            folder.finish(self.network, trainee.names, self._skill)
+            folder.finish(self.network, trainee.names)
         if first is not None and history:
             warn_if_stalled(history[-1], parts, first, self.network.ensemble.settings.rank)
         return history
@@ -252,7 +253,7 @@ class Learner(nn.Module):
         """
         self.network.drop(task)
         if self.folder is not None:
-            self.folder.delete(str(task))
+            self.folder.forget(self.network, str(task))
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
@@ -269,12 +270,12 @@ class Learner(nn.Module):
         newest = self.network.learned  # whatever it was elsewhere
         taken = storage.load_task_(self.network, Path(path), self.beginning.head, name=wanted, number=newest)
         if self.folder is not None:
-            self.folder.save(self.network, [taken], self._skill)
+            self.folder.save(self.network, [taken])
         return taken
 
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
-        Folder(Path(folder)).save(self.network, self.tasks, self._skill)
+        Folder(Path(folder)).save(self.network, self.tasks)
 
 
 def _objective(trainee: Tasks, training: Training) -> Objective:

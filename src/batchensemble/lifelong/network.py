@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble import files
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import TaskHead
 from batchensemble.nn.changed import member_modules
@@ -29,6 +30,7 @@ class Tasks(nn.Module):
     Attributes:
         numbers: how many tasks were learned before each, in the same order; forgotten ones count.
         learned: how many tasks were ever learned: the number of the next one.
+        skill: how well the first one was learned, by `stall.skill`; `None` if that is not known.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Tasks(nn.Module):
         self.heads = nn.ModuleList(heads)
         self.learned = number + len(self.names)
         self.numbers = list(range(number, self.learned))
+        self.skill: float | None = None
         self._earlier = (earlier,)  # in a tuple, so that it is not a submodule
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
@@ -118,9 +121,9 @@ class Tasks(nn.Module):
         missing = before + len(others.names) - len(self.ensemble)
         if missing:
             self.ensemble.add_members(missing, like=0)
-        for (_, mine), (_, theirs) in zip(members_of(self), members_of(others), strict=True):
-            for (_, rows), (_, new) in zip(mine.stacked_tensors(), theirs.stacked_tensors(), strict=True):
-                rows[before:].copy_(new)
+        new = files.own_tensors(others.ensemble.net)
+        for name, rows in files.own_tensors(self.ensemble.net).items():
+            rows[before:].copy_(new[name])
         self.names += others.names
         self.numbers += others.numbers
         self.learned = max(self.learned, others.learned)
@@ -148,11 +151,6 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
     """
     width = max(part.shape[1] for part in parts)
     return torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])
-
-
-def members_of(tasks: Tasks) -> list[tuple[str, MemberModule]]:
-    """The layers that have a row for every task."""
-    return member_modules(tasks.ensemble.net)
 
 
 def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:

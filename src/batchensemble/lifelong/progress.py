@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from batchensemble.lifelong.training import Epoch
+from batchensemble.lifelong.epoch import Epoch
 
 Progress = Callable[[Epoch], None]
 

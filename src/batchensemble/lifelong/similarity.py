@@ -25,7 +25,7 @@ def similarities(
         seed: seed for the choice of rows, 512 at most, and for `augment`.
         augment: what training does to inputs.
     """
-    rows = torch.randperm(len(part), generator=torch.Generator().manual_seed(seed))[:ROWS]
+    rows = torch.randperm(len(part), generator=torch.Generator().manual_seed(seed), device="cpu")[:ROWS]
     x, labels = (tensor.to(tasks.ensemble.device) for tensor in part.rows(rows.tolist()))
     if augment is not None:
         with seeded(seed, x.device):

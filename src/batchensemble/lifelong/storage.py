@@ -12,9 +12,9 @@ from batchensemble import files
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.names import check_new, checked_name
-from batchensemble.lifelong.network import Tasks, members_of, twin
-from batchensemble.nn.changed import member_modules
+from batchensemble.lifelong.network import Tasks, twin
 from batchensemble.optim import freeze_shared_
+from batchensemble.seeds import seeded
 
 
 def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | None = None) -> None:
@@ -32,6 +32,7 @@ def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | 
         "name": tasks.names[place],
         "classes": head.classes,
         "number": tasks.numbers[place],
+        "learned": tasks.learned,
         "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
         "fingerprints": dict(files.fingerprints(tasks.ensemble.net) if shared is None else shared),
     }
@@ -55,7 +56,8 @@ def load_task_(
         rule: how heads are made.
         shared: fingerprints of what all tasks share here, for callers that load several.
         name: a name instead of the one in the file.
-        number: a number instead of the one in the file.
+        number: a number instead of the one in the file, which comes from elsewhere then: how many tasks were learned
+            there does not count here.
 
     Returns:
         Its name.
@@ -77,33 +79,37 @@ def _read_task(
 ) -> Tasks:
     """The task in a file, in a twin."""
     tensors, header = files.read(path, "task")
-    _check_shared(path, shared, header["fingerprints"])
+    files.check_shared(path, header["fingerprints"], shared)
     for source, expected in header["sources"].items():
         if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
             raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
-    head = TaskHead(rule, header["classes"], tuple(header["sources"])).to(tasks.ensemble.device, tasks.ensemble.dtype)
-    number = int(header["number"]) if number is None else number
-    found = Tasks(twin(tasks.ensemble, [0]), [checked_name(name or header["name"])], [head], number)
+    with seeded(0), torch.device("cpu"):  # what it draws is replaced below; the user's random numbers stay as they are
+        head = TaskHead(rule, header["classes"], tuple(header["sources"]))
+    head.to(tasks.ensemble.device, tasks.ensemble.dtype)
+    names, place = [checked_name(name or header["name"])], header["number"] if number is None else number
+    found = Tasks(twin(tasks.ensemble, [0]), names, [head], place)
+    if number is None:
+        found.learned = header["learned"]
     _fill_(_own(found, 0), path, tensors)
     return found
 
 
-def save_shared(ensemble: Ensemble, path: Path, skill: float) -> None:
+def save_shared(tasks: Tasks, path: Path) -> None:
     """Write what all tasks have in common, and how well the first one was learned."""
-    files.write(path, "shared", _common(ensemble), {"skill": skill})
+    files.write(path, "shared", _common(tasks.ensemble), {"skill": tasks.skill})
 
 
 @torch.no_grad()
-def load_shared_(ensemble: Ensemble, path: Path) -> float:
-    """Read the common weights into an ensemble; return how well the first task was learned."""
+def load_shared_(tasks: Tasks, path: Path) -> None:
+    """Read what `save_shared` wrote."""
     tensors, header = files.read(path, "shared")
-    _fill_(_common(ensemble), path, tensors)
-    return float(header["skill"])
+    _fill_(_common(tasks.ensemble), path, tensors)
+    tasks.skill = header["skill"]
 
 
 def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]) -> None:
     """Copy a file's tensors to where they belong; a file with others is refused."""
-    files.check_fit(path, tensors, {name: target.shape for name, target in targets.items()})
+    files.check_fit(path, tensors, targets)
     for name, target in targets.items():
         target.copy_(tensors[name])
 
@@ -117,15 +123,6 @@ def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
     return found.hexdigest()[:16]
 
 
-def _check_shared(path: Path, own: Mapping[str, str], theirs: Mapping[str, str]) -> None:
-    for layer in [*own, *theirs]:
-        if own.get(layer) != theirs.get(layer):
-            raise ValueError(
-                f"{path} was saved with other shared weights: they differ first in layer '{layer}'. "
-                "A task's file only fits the learner that it was learned in."
-            )
-
-
 def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:
     """All tensors that a task has to itself."""
     own = {f"member.{key}": value for key, value in _rows(tasks, place).items()}
@@ -134,15 +131,11 @@ def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:
 
 def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
     """Views of a task's rows in the layers that have one for every task."""
-    return {
-        f"{layer}.{name}".removeprefix("."): tensor.detach()[place]
-        for layer, module in members_of(tasks)
-        for name, tensor in module.stacked_tensors()
-    }
+    return {name: tensor.detach()[place] for name, tensor in files.own_tensors(tasks.ensemble.net).items()}
 
 
 def _common(ensemble: Ensemble) -> dict[str, Tensor]:
     """The network's tensors that no member has to itself."""
-    own = {id(tensor) for _, module in member_modules(ensemble.net) for _, tensor in module.stacked_tensors()}
+    own = {id(tensor) for tensor in files.own_tensors(ensemble.net).values()}
     names = {name for name, tensor in ensemble.net.state_dict(keep_vars=True).items() if id(tensor) in own}
     return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in names}

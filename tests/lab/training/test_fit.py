@@ -13,12 +13,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from batchensemble.lab.training.checkpoints import Checkpoint, CorruptCheckpoint
+from batchensemble.checkpoint import DamagedCheckpoint, load_checkpoint
 from batchensemble.lab.training.devices import start_fabric
 from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import drops
-from batchensemble.lifelong import Diverged
+from batchensemble.optim import Diverged
 from batchensemble.seeds import seed_of
 
 
@@ -82,7 +82,7 @@ def test_a_checkpoint_without_its_log_is_refused(tmp_path):
     train(tmp_path)
     lines = (tmp_path / "log.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "log.jsonl").write_text("".join(lines[:1]))
-    with pytest.raises(CorruptCheckpoint, match=r"log\.jsonl tells of 1 epochs, last\.pt of 4: delete"):
+    with pytest.raises(DamagedCheckpoint, match=r"log\.jsonl tells of 1 epochs, last\.pt of 4: delete"):
         train(tmp_path)
 
 
@@ -93,6 +93,22 @@ def test_the_outside_keeps_its_random_numbers(tmp_path):
     torch.manual_seed(5)
     fit(work, Workplace(start_fabric("cpu"), tmp_path))
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_it_seeds_no_device_but_its_own(tmp_path, monkeypatch):
+    work, seeds = training(epochs=1), []
+    monkeypatch.setattr(torch, "manual_seed", seeds.append)  # seeds every device there is
+    fit(work, Workplace(start_fabric("cpu"), tmp_path))
+    assert not seeds
+
+
+def test_a_damaged_checkpoint_is_refused_wherever_it_was_cut(tmp_path):
+    train(tmp_path)
+    whole = (tmp_path / "last.pt").read_bytes()
+    for keep in range(0, len(whole), len(whole) // 12):
+        (tmp_path / "last.pt").write_bytes(whole[:keep])
+        with pytest.raises(DamagedCheckpoint, match=r"last\.pt is damaged: delete it"):
+            train(tmp_path)
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
@@ -164,7 +180,7 @@ def kill_after(folder, lines, moment):
 def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(tmp_path):
     for lines, moment in [(2, 0.0), (5, 0.12)]:  # beside the checkpoint's writing, and inside an epoch
         kill_after(tmp_path, lines, moment)
-        assert 0 < Checkpoint(tmp_path / "last.pt").load()["epoch"] < 12
+        assert 0 < load_checkpoint(tmp_path / "last.pt")["epoch"] < 12
 
     resumed, log = train(tmp_path, epochs=12)
     unbroken, unbroken_log = train(tmp_path / "unbroken", epochs=12)

@@ -1,1 +1,1 @@
-"""Training: one `fit` for every network in the laboratory."""
+"""Training: one `fit` for classifiers and translators; lifelong learners and bandits have loops of their own."""

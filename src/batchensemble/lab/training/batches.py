@@ -37,7 +37,7 @@ def shuffled(seeds: Sequence[int], count: int, size: int) -> Tensor:
         (torch.Size([2, 8]), True)
     """
     steps = count // size
-    orders = (torch.randperm(count, generator=torch.Generator().manual_seed(seed)) for seed in seeds)
+    orders = (torch.randperm(count, generator=torch.Generator().manual_seed(seed), device="cpu") for seed in seeds)
     return torch.cat([order[: steps * size].view(steps, size) for order in orders], 1)
 
 

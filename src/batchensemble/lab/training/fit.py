@@ -1,9 +1,8 @@
-"""The training loop of every network in the laboratory."""
+"""The training loop of the laboratory's classifiers and translators."""
 
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.lifelong import Diverged
-from batchensemble.seeds import seed_of
+from batchensemble.checkpoint import DamagedCheckpoint, load_checkpoint, save_checkpoint
+from batchensemble.optim import Diverged
+from batchensemble.seeds import seed_of, seeded
 
 from .batches import Batches
-from .checkpoints import Checkpoint, CorruptCheckpoint
 from .log import Log, read_log
 from .progress import Progress, Silent
 from .schedules import Schedule
@@ -83,31 +82,29 @@ def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list
 
     Raises:
         Diverged: the loss is not finite.
-        CorruptCheckpoint: an earlier call's checkpoint is damaged, or its log is missing or too short.
+        DamagedCheckpoint: an earlier call's checkpoint is damaged, or its log is missing or too short.
         OSError: a checkpoint cannot be written; the previous one is intact.
     """
-    fabric, checkpoint = place.fabric, Checkpoint(place.folder / "last.pt")
+    fabric, checkpoint = place.fabric, place.folder / "last.pt"
     rates = [float(group["lr"]) for group in training.optimizer.param_groups]
     begin = _restore(training, checkpoint, fabric.device)
     fabric.barrier()  # no process writes before all have read
     done = read_log(place.folder)[:begin]
     if len(done) < begin:
-        told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.path.name} of {begin}"
-        raise CorruptCheckpoint(f"{told}: delete {place.folder} to train from the start")
+        told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.name} of {begin}"
+        raise DamagedCheckpoint(f"{told}: delete {place.folder} to train from the start")
     if not (done and training.ends_with(done[-1])):
-        with (
-            _own_randomness(fabric.device),
-            Log(place.folder, begin, write=fabric.is_global_zero) as log,
-        ):
+        with Log(place.folder, begin, write=fabric.is_global_zero) as log:
             place.progress.start(name, training.epochs, begin)
             step, clock = _step(training, place), _Clock(place.save_every)
             for epoch in range(begin, training.epochs):
-                line = _epoch(training, fabric, step, rates, epoch)
+                with seeded(seed_of(training.seed, epoch, fabric.global_rank), fabric.device):
+                    line = _epoch(training, fabric, step, rates, epoch)
                 log.write(line)
                 place.progress.advance(f"loss {line['loss']:.3f}")
                 last = training.ends_with(line)
                 if fabric.is_global_zero and (last or clock.is_due()):
-                    checkpoint.save(_state(training, epoch + 1))
+                    save_checkpoint(checkpoint, _state(training, epoch + 1))
                 if last:
                     break
             place.progress.end()
@@ -123,7 +120,6 @@ def _epoch(
     epoch: int,
 ) -> dict[str, float]:
     """Trains for one epoch and returns its log line: the mean scalars, the learning rate and the time."""
-    torch.manual_seed(seed_of(training.seed, epoch, fabric.global_rank))
     began, steps = time.perf_counter(), len(training.batches)
     sums: dict[str, Tensor] = {}
     for i, batch in enumerate(training.batches.epoch(epoch)):
@@ -145,11 +141,6 @@ def _step(training: TrainingJob, place: Workplace) -> Callable[[Any], Mapping[st
     fabric = place.fabric
     step = Step(fabric, training.model, training.loss, training.optimizer, compiled=place.compiled)
     return Replayed(step) if fabric.device.type == "cuda" and fabric.world_size == 1 else step
-
-
-def _own_randomness(device: torch.device) -> AbstractContextManager[None]:
-    """Restores the random state on exit, so that seeding inside the block does not leak out of it."""
-    return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
 class _Clock:
@@ -180,9 +171,9 @@ def _state(training: TrainingJob, epoch: int) -> dict[str, object]:
     }
 
 
-def _restore(training: TrainingJob, checkpoint: Checkpoint, device: torch.device) -> int:
+def _restore(training: TrainingJob, checkpoint: Path, device: torch.device) -> int:
     """Restores the checkpoint, if there is one, and returns the epoch to continue from."""
-    state = checkpoint.load(device)
+    state = load_checkpoint(checkpoint, device)
     if state is None:
         return 0
     training.model.load_state_dict(state["model"])

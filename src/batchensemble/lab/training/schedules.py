@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+from batchensemble.optim import half_cosine
+
 Schedule = Callable[[float, float], float]
 """Maps (epochs completed, total epochs) to the factor."""
 
@@ -30,7 +32,7 @@ def cosine(done: float, epochs: float) -> float:
         >>> [round(cosine(epoch, 100), 3) for epoch in (0, 50, 100)]
         [1.0, 0.5, 0.0]
     """
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, done / epochs)))
+    return half_cosine(min(1.0, done / epochs))
 
 
 def inverse_square_root(warmup: int, steps: int) -> Schedule:

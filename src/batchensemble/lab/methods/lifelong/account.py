@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from batchensemble.disk import written_whole
-from batchensemble.lifelong.training import Epoch
+from batchensemble.lifelong import Epoch
 
 from .meter import Meter
 

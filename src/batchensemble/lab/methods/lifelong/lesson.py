@@ -8,9 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.lifelong import Epoch, Training
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool
-from batchensemble.lifelong.training import Epoch, Loop, Training
+from batchensemble.lifelong.loop import Loop
 from batchensemble.seeds import seeded
 
 from .account import Account
