@@ -1,6 +1,7 @@
 """The route: set for one pass, one per thread, and missing where rows have no members."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -59,6 +60,22 @@ def test_carry_route_gives_the_recomputation_the_route_of_the_first_pass() -> No
     with again:
         assert current() is route
     assert current() is None
+
+
+def test_a_carried_route_may_be_entered_again_within_itself_and_in_other_threads() -> None:
+    outer, route = Route(M, 4, None), Route(M, 4, 2)
+    _, again = travel(route, carry_route)
+
+    def entered() -> list[Route | None]:
+        with again:
+            with again:
+                inside = current()
+            return [inside, current()]
+
+    with again, ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: [*entered(), current()]).result() == [route, route, None]
+    for _ in range(2):
+        assert travel(outer, lambda: [*entered(), current()]) == [route, route, outer]
 
 
 def test_a_converted_layer_outside_its_ensemble_is_refused_and_named() -> None:

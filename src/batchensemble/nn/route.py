@@ -5,8 +5,8 @@ in a `threading.local`, so two threads can ask the same model for different memb
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -47,6 +47,7 @@ class _Local(threading.local):
     # Set here and not as a class default: a compiled graph guards on the instance's own attribute.
     def __init__(self) -> None:
         self.route: Route | None = None
+        self.left: list[Route | None] = []  # the routes that `carry_route` has put aside, the latest last
         self.scaled: tuple[Tensor, Tensor, Tensor] | None = None
 
 
@@ -87,14 +88,21 @@ def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
     return scaled[1], scaled[2]
 
 
-@contextmanager
-def _under(route: Route | None) -> Iterator[None]:
-    before = _local.route
-    _local.route = route
-    try:
-        yield
-    finally:
-        _local.route = before
+class _Under:
+    """A route for the length of a `with`, as often as needed: every backward pass through a checkpoint recomputes.
+
+    It may be entered within itself and in several threads at once, as autograd has them.
+    """
+
+    def __init__(self, route: Route | None) -> None:
+        self._route = route
+
+    def __enter__(self) -> None:
+        _local.left.append(_local.route)
+        _local.route = self._route
+
+    def __exit__(self, *_: object) -> None:
+        _local.route = _local.left.pop()
 
 
 def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
@@ -107,7 +115,7 @@ def carry_route() -> tuple[AbstractContextManager[None], AbstractContextManager[
         >>> checkpoint(layer, torch.ones(1, 2), use_reentrant=False, context_fn=carry_route).shape
         torch.Size([1, 2])
     """
-    return nullcontext(), _under(current())
+    return nullcontext(), _Under(current())
 
 
 def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
