@@ -59,7 +59,7 @@ def parameter_groups(
 
 
 def _kind(module: nn.Module, name: str, parameter: nn.Parameter) -> str:
-    if name in ("r", "s") and hasattr(module, "members"):
+    if isinstance(module, MemberModule) and name in module.fast_weights:
         return "fast"
     is_norm = isinstance(module, _NORMS) or "norm" in type(module).__name__.lower()
     return "norm and bias" if is_norm or "bias" in name or parameter.ndim < 2 else "slow"

@@ -126,7 +126,8 @@ def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Modu
     """Why a subclass cannot have members: it has something of its own under a name that we use."""
     tensors = {*module._parameters, *module._buffers, *module._modules}
     methods = set(dir(type(module))) - set(dir(kind))
-    ours = {"r", "s", *dir(target)} - set(dir(kind))
+    fast_weights = target.fast_weights if issubclass(target, MemberModule) else ()
+    ours = {*fast_weights, *dir(target)} - set(dir(kind))
     taken = (set(vars(module)) & (ours - set(OURS))) | ((tensors | methods) & {*ours, *OURS})
     return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""
 

@@ -18,7 +18,7 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
         torch.Size([6, 5, 4])
     """
 
-    stacked = ("s",)
+    stacked = fast_weights = ("s",)
     s: nn.Parameter
     init: Init
 

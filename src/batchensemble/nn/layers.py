@@ -29,6 +29,7 @@ class RankOne(FastModule, MemberModule):
     """
 
     stacked = ("r", "s", "bias")
+    fast_weights = ("r", "s")
     features_at: int = -1
     rows_at: int | None = None  # None: where the route says the rows are
     input_first: bool = False  # the weight is (in, out, ...) instead of (out, in, ...)

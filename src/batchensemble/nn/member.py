@@ -113,10 +113,12 @@ class MemberModule(Converted):
     Attributes:
         members: how many members there are.
         stacked: names of the parameters and buffers whose first axis is the member.
+        fast_weights: names of those that the plain module does not have: r and s, or one of them.
     """
 
     members: int
     stacked: ClassVar[tuple[str, ...]] = ()
+    fast_weights: ClassVar[tuple[str, ...]] = ()
 
     def extra_repr(self) -> str:
         """The plain module's own description, and the number of members."""
@@ -180,15 +182,15 @@ class MemberModule(Converted):
         return {
             name: _mean(tensor) if pick is None else tensor[pick]
             for name, tensor in self.stacked_tensors()
-            if name not in ("r", "s")
+            if name not in self.fast_weights
         }
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
         """The plain module of one member, or of the mean."""
         module = self.plain_twin()
-        for name in ("r", "s"):
-            module._parameters.pop(name, None)
+        for name in self.fast_weights:
+            del module._parameters[name]
         for name, tensor in self.unstacked(pick).items():
             put(module, name, tensor.detach().clone())
         return module
