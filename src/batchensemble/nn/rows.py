@@ -1,5 +1,6 @@
 """Which member answers which row: the one place that lines fast weights up with a batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +23,17 @@ def rows_in(tensor: Tensor, axis: int) -> int | None:
     """
     at = axis_for_rows(tensor, axis)
     return tensor.shape[at] if tensor.ndim > at else None
+
+
+def places_of(ids: Tensor) -> list[tuple[int, Tensor]]:
+    """Every id that occurs, in order, with its places, ascending.
+
+    Examples:
+        >>> places_of(torch.tensor([2, 0, 2]))
+        [(0, tensor([1])), (2, tensor([0, 2]))]
+    """
+    present, counts = torch.stack(ids.unique(return_counts=True)).tolist()  # a GPU is waited for once, not per id
+    return list(zip(present, ids.argsort(stable=True).split(counts), strict=True))
 
 
 @dataclass(frozen=True)
@@ -83,14 +95,13 @@ class Rows:
         by_row = [x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x for x in tensors]
         return self.split(torch.stack(by_row, 1)).sum(1).unbind(1)  # stacked, for one kernel instead of several
 
-    def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
+    def partition(self, count: int) -> Sequence[tuple[int, slice | Tensor]]:
         """Each member that owns some of `count` rows, with its rows: for work that must go member by member."""
         if self.owner is None:
             size = count // self.members
             return [(i, slice(i * size, (i + 1) * size)) for i in range(self.members)]
         if isinstance(self.owner, Tensor):
-            present = self.owner.unique().tolist()
-            return [(i, (self.owner == i).nonzero().squeeze(1)) for i in present]
+            return places_of(self.owner)
         return [(self.owner, slice(0, count))]
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
