@@ -15,6 +15,7 @@ from batchensemble.ensemble import Ensemble, Settings
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
 
@@ -26,7 +27,7 @@ def convert(
     include: Rule = None,
     exclude: Rule = None,
     init: Init = "sign",
-    norm: str = "shared",
+    norm: Norm = "shared",
     rank: int = 1,
     combine: Combine = "softmax",
     class_dim: int = -1,

@@ -23,6 +23,7 @@ from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import Pick
 from batchensemble.nn.mode import evaluating
+from batchensemble.nn.norm import Norm
 from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.prediction import Combine, Prediction, combine_outputs
 
@@ -32,7 +33,7 @@ class Settings:
     """The arguments of `convert`, except those that choose layers; see there."""
 
     init: Init
-    norm: str
+    norm: Norm
     rank: int
     combine: Combine
     class_dim: int

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
 from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
+from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule, Selection
 from batchensemble.nn.swap import swap_
 
@@ -51,7 +52,7 @@ def convert_(
     include: Rule = None,
     exclude: Rule = None,
     init: Init = "sign",
-    norm: str = "shared",
+    norm: Norm = "shared",
     rank: int = 1,
     fan_out: str | None = None,
     generator: torch.Generator | None = None,
@@ -66,7 +67,7 @@ def convert_(
         ('0', '2')
     """
     fast = Fast(members, rank, init, generator)
-    if norm not in ("shared", "member"):
+    if norm not in get_args(Norm):
         raise ValueError(f"norm must be 'shared' or 'member', got {norm!r}")
     selection = Selection(net, include, exclude, fan_out)
     swaps: dict[nn.Module, nn.Module] = {}
@@ -107,7 +108,7 @@ def _ensembled(target: Any, name: str, module: nn.Module, fast: Fast) -> Convert
     return layer  # type: ignore[no-any-return]
 
 
-def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
+def _target(module: nn.Module, norm_mode: Norm) -> tuple[Any, str]:
     """The class that ensembles `module`, or why there is none."""
     if isinstance(module, LazyModuleMixin):
         return None, "its weights do not exist yet: run a batch through the network first"
@@ -152,7 +153,7 @@ def _is_computed(module: nn.Module) -> bool:
     )
 
 
-def _norm_refusal(target: Any, norm_mode: str) -> str:
+def _norm_refusal(target: Any, norm_mode: Norm) -> str:
     return "norm='shared'" if norm_mode == "shared" and issubclass(target, _NORMS) else ""
 
 

@@ -1,7 +1,7 @@
 """Norms per member: each member has its own scale, shift and running statistics."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,8 @@ from batchensemble.nn.memberwise_norm import (
 )
 from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.rows import Rows
+
+Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own
 
 
 class MemberNorm(MemberModule):
