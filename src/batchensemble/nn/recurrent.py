@@ -4,6 +4,7 @@ A recurrent kernel takes one weight for its whole batch, so rows with member ids
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,11 @@ from batchensemble.nn.layers import Linear, linear_of
 from batchensemble.nn.member import OURS, FastModule, Pick, reborn
 from batchensemble.nn.route import rows_of, title
 from batchensemble.nn.rows import Rows
+
+# cuDNN would have the weights in one piece of memory, and advises to call flatten_parameters(). A member's weights are
+# made for each call, so there is nothing to flatten. Filters belong to the process: changing them around a call would
+# not be safe with several threads.
+warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk", UserWarning)
 
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
