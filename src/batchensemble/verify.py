@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
-from batchensemble.nn.member import MemberModule, put
+from batchensemble.nn.member import MemberModule, put_
 from batchensemble.nn.mode import evaluating
 from batchensemble.trees import tensors
 
@@ -84,7 +84,7 @@ def _apart(net: nn.Module) -> Iterator[None]:
             if parameter is not None and _are_alike(parameter):
                 alike.append((module, name, parameter))
                 signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator)
-                put(module, name, parameter * signs.to(parameter))
+                put_(module, name, parameter * signs.to(parameter))
     try:
         yield
     finally:

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
+from batchensemble.nn.converted import OURS, Converted, Pick
 from batchensemble.nn.init import Fast, Init
-from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
+from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule, Selection
 from batchensemble.nn.swap import swap_

@@ -13,10 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble.nn.converted import Pick
 from batchensemble.nn.equation import equation_5
 from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast_
-from batchensemble.nn.member import FastModule, MemberModule, Pick
+from batchensemble.nn.member import FastModule, MemberModule
 from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
 
@@ -42,7 +43,7 @@ class RankOne(FastModule, MemberModule):
     rank: int
     init: Init
 
-    def become(self, fast: Fast) -> None:
+    def add_fast_weights_(self, fast: Fast) -> None:
         """Add r and s, and a bias for every member."""
         self.members, self.rank, self.init = fast.members, fast.rank, fast.init
         for name, rows in self.fresh(fast.members, fast.generator).items():

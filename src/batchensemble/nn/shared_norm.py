@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import Converted, Pick
+from batchensemble.nn.converted import Converted, Pick
 from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
 from batchensemble.nn.route import check_features
 
