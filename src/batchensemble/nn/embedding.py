@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from batchensemble.nn.converted import Pick
 from batchensemble.nn.init import Fast, Init, draw_fast_
+from batchensemble.nn.layer_input import rows_of
 from batchensemble.nn.member import FastModule, MemberModule
-from batchensemble.nn.route import rows_of
 
 
 class Embedding(FastModule, MemberModule, nn.Embedding):

@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from batchensemble.nn.route import made_of
+from batchensemble.nn.hand_over import made_of
+from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.scaled_input import ScaledInput
 from batchensemble.nn.tracing import is_compiled, is_exporting
@@ -115,6 +116,6 @@ def _scale_before_a_norm(op: RankOneOperation, x: Tensor, rows: Rows, options: d
     trained = torch.is_grad_enabled() and op.r.requires_grad
     z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
     y = rows.affine(z, op.s, op.bias, at=at)
-    if op.bias is None:
+    if op.bias is None and current() is not None:
         made_of(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
     return y

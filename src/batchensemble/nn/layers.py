@@ -17,8 +17,8 @@ from batchensemble.nn.converted import Pick
 from batchensemble.nn.equation import equation_5
 from batchensemble.nn.folded import Folded, ready
 from batchensemble.nn.init import Fast, Init, draw_fast_
+from batchensemble.nn.layer_input import check_features, rows_of
 from batchensemble.nn.member import FastModule, MemberModule
-from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from batchensemble.nn.route import current, taken_apart
+from batchensemble.nn.hand_over import taken_apart
+from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.tracing import is_compiled
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.init import check_count
+from batchensemble.nn.layer_input import check_features, rows_of
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.memberwise_norm import (
     MemberwiseNorm,
@@ -17,7 +18,6 @@ from batchensemble.nn.memberwise_norm import (
     scale_and_shift,
     wide_type,
 )
-from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.rows import Rows
 
 Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own

@@ -14,9 +14,9 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from batchensemble.nn.converted import OURS, Pick, shallow_copy_as
 from batchensemble.nn.init import Fast
+from batchensemble.nn.layer_input import rows_of, title
 from batchensemble.nn.layers import Linear, linear_of
 from batchensemble.nn.member import FastModule
-from batchensemble.nn.route import rows_of, title
 from batchensemble.nn.rows import Rows
 
 # cuDNN would have the weights in one piece of memory, and advises to call flatten_parameters(). A member's weights are

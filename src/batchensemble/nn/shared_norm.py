@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.nn.converted import Converted, Pick
+from batchensemble.nn.layer_input import check_features
 from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
-from batchensemble.nn.route import check_features
 
 
 class SharedBatchNorm(Converted):
