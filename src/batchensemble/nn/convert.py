@@ -15,6 +15,7 @@ from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule, Selection
 from batchensemble.nn.swap import swap_
+from batchensemble.nn.transformers import Conv1D, declare_untied_, is_conv1d
 
 _LAYERS: dict[type[nn.Module], Any] = {
     kind: getattr(home, kind.__name__)
@@ -113,8 +114,8 @@ def _target(module: nn.Module, norm_mode: Norm) -> tuple[Any, str]:
     """The class that ensembles `module`, or why there is none."""
     if isinstance(module, LazyModuleMixin):
         return None, "its weights do not exist yet: run a batch through the network first"
-    if type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils":
-        return layers.Conv1D, ""
+    if is_conv1d(module):
+        return Conv1D, ""
     for kind, target in _LAYERS.items():
         if isinstance(module, kind):
             if _computes_otherwise(module, kind):
@@ -178,13 +179,5 @@ def restore_(net: nn.Module, pick: Pick) -> nn.Module:
             swaps[module] = module.plain(pick)
     net = swap_(net, swaps)
     fast_path.on_(net)
-    _declare_untied(net, swaps)
+    declare_untied_(net, [module for module in swaps if isinstance(module, MemberModule)])
     return net
-
-
-def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> None:
-    """Keep a Transformers config from tying weights again on loading that were one and now differ after folding."""
-    weights = [id(getattr(module, "weight", None)) for module in swaps if isinstance(module, MemberModule)]
-    config = getattr(net, "config", None)
-    if len(set(weights)) < len(weights) and getattr(config, "tie_word_embeddings", False):
-        config.tie_word_embeddings = False  # type: ignore[union-attr]

@@ -141,29 +141,6 @@ def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     return linear
 
 
-class Conv1D(RankOne):
-    """Transformers' `Conv1D`, a linear layer whose weight is `(in, out)`; made by `batchensemble.convert`.
-
-    Shapes as in `Linear`.
-    """
-
-    input_first = True
-    stackable = True
-
-    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
-        """`x W + b`, or `x_i W_i + b_i` for a stack of weights."""
-        if weight.ndim == 2:
-            return x @ weight if bias is None else x @ weight + bias
-        return stacked_linear(x, weight.transpose(1, 2), bias)
-
-    @torch.no_grad()
-    def reset_parameters(self) -> None:
-        """Start as a new layer does; the values are those of Transformers' constructor, which has no such method."""
-        self.weight.normal_(std=0.02)
-        self.bias.zero_()
-        self.start_members_()
-
-
 class Convolution(RankOne):
     """Base of the convolutions: features on axis 1, rows on axis 0."""
 
