@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.layers import RankOne
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.rank_one import RankOne
 
 _NORMS = (
     nn.modules.batchnorm._NormBase,
@@ -121,7 +121,7 @@ def _check_member_axis(outputs: Tensor, target: Any) -> None:
 
 
 def mean_weight_penalty(model: nn.Module) -> Tensor:
-    """`sum_layers ||W o mean_i(s_i r_i^T)||^2`, the paper's other regulariser; no member's weight is built.
+    """`sum_layers ||W ∘ mean_i(s_i r_iᵀ)||^2`, the paper's other regulariser; no member's weight is built.
 
     Examples:
         >>> import batchensemble as be

@@ -14,7 +14,7 @@ MOST_BYTES = 2**31  # for all folded weights together; a network that needs more
 
 
 class Folded(NamedTuple):
-    """`weight (members, out, in)` is `W o s_i r_i^T`, inputs first in memory; `bias (members, out)`."""
+    """`weight (members, out, in)` is `W ∘ s_i r_iᵀ`, inputs first in memory; `bias (members, out)`."""
 
     weight: Tensor
     bias: Tensor | None

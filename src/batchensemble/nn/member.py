@@ -16,7 +16,7 @@ class FastModule(Converted):
     Args:
         *args: the torch module's own arguments.
         members: how many members share the weights.
-        rank: components of the fast matrix, `sum_j s_j r_j^T`.
+        rank: components of the fast matrix, `sum_j s_j r_jᵀ`.
         init: how r and s start: "sign", "normal", "ones" or "first" (see `batchensemble.convert`).
         generator: source of random fast weights.
         **kwargs: the torch module's own keyword arguments.

@@ -121,7 +121,7 @@ class BatchNorm(MemberNorm):
         return self._affine(input, rows, mean, var)
 
     def _compiled(self, z: Tensor, s: Tensor) -> Tensor:
-        """`norm(z o s_i)` over each member's rows, which come in equal blocks."""
+        """`norm(z ∘ s_i)` over each member's rows, which come in equal blocks."""
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, self.weight, self.bias, self.eps, False)  # type: ignore[no-untyped-call]
         self._track(mean, var, mean.new_full((len(s),), z.numel() // mean.numel()))
         return y  # type: ignore[no-any-return]

@@ -54,7 +54,7 @@ class Rows:
     axis: int = 0
 
     def affine(self, x: Tensor, scale: Tensor | None = None, shift: Tensor | None = None, *, at: int) -> Tensor:
-        """`x o scale_i + shift_i`, where member i owns the row.
+        """`x ∘ scale_i + shift_i`, where member i owns the row.
 
         Args:
             x: `(..., rows, ..., *features, ...)`, the rows on `self.axis`.
@@ -70,11 +70,12 @@ class Rows:
             )
         whole = self.owner is None and torch.compiler.is_compiling() and (is_exporting() or at < x.ndim - 1)
         beside, y = (self.repeated, x) if whole else (self.spread, self.split(x))
-        factor, term = (None if fast is None else beside(fast, x, at).to(x.dtype) for fast in (scale, shift))
-        if factor is not None and term is not None:
-            y = torch.addcmul(term, y, factor)  # one pass instead of two
-        else:
-            y = y * factor if factor is not None else y + term  # type: ignore[operator]
+        if scale is not None and shift is not None:
+            y = torch.addcmul(beside(shift, x, at), y, beside(scale, x, at))  # one pass instead of two
+        elif scale is not None:
+            y = y * beside(scale, x, at)
+        elif shift is not None:
+            y = y + beside(shift, x, at)
         return y if whole else self.join(y)
 
     def split(self, x: Tensor) -> Tensor:
@@ -105,9 +106,8 @@ class Rows:
         return [(self.owner, slice(0, count))]
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
-        """`fast` in a shape that broadcasts against `split(x)`."""
-        features = fast.shape[1:]
-        shape = [1] * x.ndim
+        """`fast` in the dtype of x and in a shape that broadcasts against `split(x)`."""
+        features, shape = fast.shape[1:], [1] * x.ndim
         if self.owner is None:
             shape.insert(self.axis, self.members)
             at = at + 1
@@ -116,7 +116,7 @@ class Rows:
             if isinstance(self.owner, Tensor):
                 shape[self.axis] = x.shape[self.axis]
         shape[at : at + len(features)] = features
-        return fast.reshape(shape)
+        return _cast(fast, x.dtype).reshape(shape)
 
     def repeated(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` with a vector for every row, to match x as it is: for graphs, which do not store these vectors.
@@ -126,4 +126,8 @@ class Rows:
         each, features = x.shape[self.axis] // self.members, fast.shape[1:]
         shape = [1] * x.ndim
         shape[self.axis], shape[at : at + len(features)] = self.members * each, features
-        return fast.unsqueeze(1).expand(-1, each, *features).reshape(shape)
+        return _cast(fast, x.dtype).unsqueeze(1).expand(-1, each, *features).reshape(shape)
+
+
+def _cast(fast: Tensor, dtype: torch.dtype) -> Tensor:
+    return fast if fast.dtype == dtype else fast.to(dtype)  # a `to` that changes nothing still costs a call

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.layers import RankOne
+from batchensemble.nn.layers import RankOneLayer
 from batchensemble.nn.stacked_linear import stacked_linear
 
 
@@ -15,7 +15,7 @@ def is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
 
 
-class Conv1D(RankOne):
+class Conv1D(RankOneLayer):
     """Transformers' `Conv1D`, a linear layer whose weight is `(in, out)`; made by `batchensemble.convert`.
 
     Shapes as in `Linear`.
