@@ -103,6 +103,12 @@ def test_a_partition_takes_as_many_operations_for_many_members_as_for_few() -> N
     assert counts[0] == counts[1]
 
 
+def test_gradients_of_repeated_rows_are_summed_in_the_precision_of_the_fast_weights() -> None:
+    fast, x = torch.ones(M, F, requires_grad=True), torch.ones(M * 1001, F, dtype=torch.bfloat16)
+    Rows(M, None).repeated(fast, x, at=1).float().sum().backward()
+    assert bool((fast.grad == 1001).all())  # bfloat16 has no such number
+
+
 def test_channels_last_stays_channels_last() -> None:
     x = torch.randn(M * N, F, 3, 3).contiguous(memory_format=torch.channels_last)
     for owner in (None, 1, IDS.repeat(M)):

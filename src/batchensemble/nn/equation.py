@@ -90,7 +90,7 @@ def choose_plan(op: RankOne, x: Tensor, rows: Rows) -> Plan:
         return "scale"
     if torch.compiler.is_compiling() and op.features_at == 1:  # the compiler fuses scalings with what is around
         return "scale before a norm" if may_precede_a_norm(op, x, rows) else "scale"
-    inputs, outputs = op.r.shape[-1], op.s.shape[-1]
+    inputs, outputs = x.shape[op.features_at], op.s.shape[-1]
     positions = x.numel() // max(1, inputs) // (rows.members if rows.owner is None else 1)
     many = positions * (inputs + outputs) * op.rank > FOLD_ABOVE * op.weight.numel()
     return "fold" if many and (rows.owner is not None or op.stackable) else "scale"

@@ -82,8 +82,7 @@ class Rows:
         """Make the member axis explicit if rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
         if self.owner is not None:
             return x
-        blocks: Tensor = x.unflatten(self.axis, (self.members, x.shape[self.axis] // self.members))
-        return blocks
+        return torch.unflatten(x, self.axis, (self.members, x.shape[self.axis] // self.members))
 
     def join(self, x: Tensor) -> Tensor:
         """Undo `split`."""
@@ -107,16 +106,15 @@ class Rows:
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` in the dtype of x and in a shape that broadcasts against `split(x)`."""
-        features, shape = fast.shape[1:], [1] * x.ndim
+        features, between = fast.shape[1:], (1,) * (at - self.axis - 1)  # axes between rows and features
+        behind = (1,) * (x.ndim - at - len(features))
         if self.owner is None:
-            shape.insert(self.axis, self.members)
-            at = at + 1
+            shape = (self.members, 1, *between, *features, *behind)
         else:
             fast = fast[self.owner]
-            if isinstance(self.owner, Tensor):
-                shape[self.axis] = x.shape[self.axis]
-        shape[at : at + len(features)] = features
-        return _cast(fast, x.dtype).reshape(shape)
+            rows = (fast.shape[0], *between) if isinstance(self.owner, Tensor) else ()
+            shape = (*rows, *features, *behind)
+        return _cast(fast if fast.shape == shape else fast.reshape(shape), x.dtype)
 
     def repeated(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` with a vector for every row, to match x as it is: for graphs, which do not store these vectors.
@@ -126,7 +124,7 @@ class Rows:
         each, features = x.shape[self.axis] // self.members, fast.shape[1:]
         shape = [1] * x.ndim
         shape[self.axis], shape[at : at + len(features)] = self.members * each, features
-        return _cast(fast, x.dtype).unsqueeze(1).expand(-1, each, *features).reshape(shape)
+        return _cast(fast.unsqueeze(1).expand(-1, each, *features).reshape(shape), x.dtype)
 
 
 def _cast(fast: Tensor, dtype: torch.dtype) -> Tensor:
