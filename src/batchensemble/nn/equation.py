@@ -48,8 +48,9 @@ def _scale(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tenso
 
     if op.rank == 1:
         return term(op.r, op.s, op.bias)
-    first, *further = zip(op.r.unbind(1), op.s.unbind(1), strict=True)
-    return torch.stack([term(*first, op.bias), *(term(*each, None) for each in further)]).sum(0)
+    r, s = op.r.unbind(1), op.s.unbind(1)
+    further = [term(*component, None) for component in zip(r[1:], s[1:], strict=True)]
+    return torch.stack([term(r[0], s[0], op.bias), *further]).sum(0)
 
 
 def _fold(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:

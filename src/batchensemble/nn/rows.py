@@ -106,8 +106,8 @@ class Rows:
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` in the dtype of x and in a shape that broadcasts against `split(x)`."""
-        features, between = fast.shape[1:], (1,) * (at - self.axis - 1)  # axes between rows and features
-        behind = (1,) * (x.ndim - at - len(features))
+        features = fast.shape[1:]
+        between, behind = [1] * (at - self.axis - 1), [1] * (x.ndim - at - len(features))
         if self.owner is None:
             shape = (self.members, 1, *between, *features, *behind)
         else:

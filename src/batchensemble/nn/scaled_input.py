@@ -1,4 +1,4 @@
-"""`x ∘ r` for a compiled graph, which keeps one tensor for the backward pass instead of two."""
+"""Scaling before a norm in a compiled graph: `x ∘ r_i` keeps one tensor for the backward pass instead of two."""
 
 from typing import Any
 
