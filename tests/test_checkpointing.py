@@ -58,6 +58,23 @@ def test_checkpointing_with_the_route_carried(call: Any, fan_out: str | None) ->
 
 
 @every_call
+def test_a_checkpoint_may_be_gone_through_backwards_several_times(call: Any) -> None:
+    """For a penalty on gradients, and for several losses of one pass."""
+    model, found = ensemble(Checkpointed()).train(), []
+    for how in ({"use_reentrant": False, "context_fn": be.nn.carry_route}, None):
+        model.net.how = how
+        model.zero_grad()
+        x = rows().requires_grad_()
+        y = call(model, x).square().sum()
+        (slope,) = torch.autograd.grad(y, x, create_graph=True)
+        slope.square().sum().backward(retain_graph=True)
+        y.backward()
+        found.append([x.grad, *(p.grad for p in model.parameters())])
+    for ours, expected in zip(*found, strict=True):
+        close(ours, expected)
+
+
+@every_call
 @pytest.mark.parametrize("how", [{"use_reentrant": False}, {"use_reentrant": True}], ids=str)
 def test_checkpointing_without_the_route_is_refused(call: Any, how: dict[str, Any]) -> None:
     model = ensemble(Checkpointed()).train()

@@ -57,10 +57,11 @@ class MyNorm(nn.Module):
 
 
 class Factors(nn.Module):
-    """Weights that only happen to be called r and s."""
+    """Weights that only happen to be called r and s, in a module that counts members of its own."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.members = 3
         self.r, self.s = nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.ones(2, 4))
 
 

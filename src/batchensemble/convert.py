@@ -15,6 +15,7 @@ from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
 from batchensemble.settings import Settings
@@ -27,7 +28,7 @@ def convert(
     include: Rule = None,
     exclude: Rule = None,
     init: Init = "sign",
-    norm: str = "shared",
+    norm: Norm = "shared",
     rank: int = 1,
     combine: Combine = "softmax",
     class_dim: int = -1,
@@ -38,7 +39,7 @@ def convert(
     copy: bool = True,
     generator: torch.Generator | None = None,
 ) -> Ensemble:
-    """Turn any network into an ensemble whose members share its weights: member i has `W o s_i r_i^T`.
+    """Turn any network into an ensemble whose members share its weights: member i has `W ∘ s_i r_iᵀ`.
 
     Args:
         net: the network, pre-trained or not; its weights are kept.
@@ -51,7 +52,7 @@ def convert(
             is `net`), "first" (r drawn from N(1, 0.5) in the first converted layer, ones elsewhere). A number in
             brackets changes the chance of +1 or the spread: "sign(0.9)", "normal(0.1)".
         norm: "shared" norms, or one per "member".
-        rank: components of the fast matrix, `W o sum_j s_j r_j^T`.
+        rank: components of the fast matrix, `W ∘ sum_j s_j r_jᵀ`.
         combine: how members become one answer in `eval()`: "softmax", "sigmoid", "mean", "vote", a callable on the
             `(members, N, ...)` outputs, or `None` (no common answer).
         class_dim: the axis of the classes in the network's output.

@@ -204,6 +204,6 @@ def _similarity(model: Ensemble) -> dict[str, dict[str, float]]:
     similar: dict[str, dict[str, float]] = {}
     for name, module in member_modules(model.net):
         for side, tensor in module.stacked_tensors():
-            if side in ("r", "s"):
+            if side in module.fast_weights:
                 similar.setdefault(name, {})[side] = metrics.cosine_similarity(tensor.detach().double().cpu())
     return similar

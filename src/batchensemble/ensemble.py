@@ -21,9 +21,9 @@ from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
 from batchensemble.nn.convert import Conversion, restore_
+from batchensemble.nn.converted import Pick
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_count
-from batchensemble.nn.member import Pick
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.places import Batch, Finder, unfold

@@ -1,7 +1,8 @@
 """Transformers' own `generate` for an ensemble: all members decode in step, or every row has its own member.
 
-The network is reborn as a subclass of itself whose step answers for the ensemble. Its cache holds every member's
-rows, member-major, `(members * N * beams, ...)`; when a beam moves, the rows of all members move with it.
+A shallow copy of the network, of a subclass of its class, has steps that answer for the ensemble. Its cache holds
+every member's rows, member-major, `(members * N * beams, ...)`; when a beam moves, the rows of all members move with
+it.
 """
 
 import inspect
@@ -15,9 +16,9 @@ from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
+from batchensemble.nn.converted import shallow_copy_as
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
-from batchensemble.nn.member import reborn
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, current, travel
 
@@ -79,7 +80,7 @@ def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
     if model.settings.batch_dim != 0:
         raise ValueError(f"generate needs the rows on axis 0, got batch_dim={model.settings.batch_dim}")
     kind: Any = type(model.net)
-    return reborn(model.net, _in_step(kind), ensemble=(model,), owner=owner, forward=_step(model, owner))
+    return shallow_copy_as(_in_step(kind), model.net, ensemble=(model,), owner=owner, forward=_step(model, owner))
 
 
 @cache

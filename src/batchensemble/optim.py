@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.layers import RankOne
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.rank_one import RankOne
 
 _NORMS = (
     nn.modules.batchnorm._NormBase,
@@ -60,7 +60,7 @@ def parameter_groups(
 
 
 def _kind(module: nn.Module, name: str, parameter: nn.Parameter) -> str:
-    if name in ("r", "s") and hasattr(module, "members"):
+    if isinstance(module, MemberModule) and name in module.fast_weights:
         return "fast"
     is_norm = isinstance(module, _NORMS) or "norm" in type(module).__name__.lower()
     return "norm and bias" if is_norm or "bias" in name or parameter.ndim < 2 else "slow"
@@ -125,7 +125,7 @@ def _check_member_axis(outputs: Tensor, target: Any) -> None:
 
 
 def mean_weight_penalty(model: nn.Module) -> Tensor:
-    """`sum_layers ||W o mean_i(s_i r_i^T)||^2`, the paper's other regulariser; no member's weight is built.
+    """`sum_layers ||W ∘ mean_i(s_i r_iᵀ)||^2`, the paper's other regulariser; no member's weight is built.
 
     Examples:
         >>> import batchensemble as be

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from batchensemble.nn.init import Init
+from batchensemble.nn.norm import Norm
 from batchensemble.prediction import Combine
 
 
@@ -11,7 +12,7 @@ class Settings:
     """The arguments of `convert`, except those that choose layers; see there."""
 
     init: Init
-    norm: str
+    norm: Norm
     rank: int
     combine: Combine
     class_dim: int

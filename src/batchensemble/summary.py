@@ -75,7 +75,7 @@ def summary(model: Ensemble) -> Summary:
     for _, module in member_modules(model.net):
         parameters = dict(module.named_parameters(recurse=False))
         for name, tensor in module.stacked_tensors():
-            if name in ("r", "s"):
+            if name in module.fast_weights:
                 extra += tensor.numel()
             elif name in parameters:
                 extra += tensor.numel() - tensor[0].numel()
@@ -93,7 +93,7 @@ def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:
 def _preserved(model: Ensemble) -> bool:
     """Whether every fast matrix is all ones, and whatever else members own is the same for all."""
     return all(
-        _is_one(tensor, name) if name in ("r", "s") else bool((tensor == tensor[:1]).all())
+        _is_one(tensor, name) if name in module.fast_weights else bool((tensor == tensor[:1]).all())
         for _, module in member_modules(model.net)
         for name, tensor in module.stacked_tensors()
     )

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
-from batchensemble.nn.member import MemberModule, put
+from batchensemble.nn.member import MemberModule, put_
 from batchensemble.nn.twin import sharing_copy
 from batchensemble.trees import tensors
 
@@ -82,7 +82,7 @@ def _move_apart_(net: nn.Module) -> None:
             parameter = module._parameters.get(name)
             if parameter is not None and _are_alike(parameter):
                 signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator, device=generator.device)
-                put(module, name, parameter * signs.to(parameter))
+                put_(module, name, parameter * signs.to(parameter))
 
 
 def _are_alike(rows: Tensor) -> bool:

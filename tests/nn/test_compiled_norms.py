@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.nn import memberwise_norm, route
+from batchensemble.nn import hand_over, memberwise_norm
 
 MEMBERS = 3
 both_norms = pytest.mark.parametrize("norm", ["shared", "member"])
@@ -67,7 +67,7 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
 
     def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
-        z, s = route.taken_apart(y)
+        z, s = hand_over.taken_apart(y)
         seen.append(s is not None)
         return z, s
 

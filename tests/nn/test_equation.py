@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.nn.equation import choose_plan, equation_5
+from batchensemble.nn.folded import folded_once
 from batchensemble.nn.rows import Rows
 
 N = 4
@@ -74,7 +75,7 @@ def test_convolutions_are_folded_as_written_and_scaled_in_a_graph() -> None:
 
     answer(x)
     torch.compile(answer, backend="eager")(x)
-    assert chosen == ["fold", "scale"]
+    assert chosen == ["fold", "scale before a norm"]
 
 
 @pytest.mark.parametrize("graph", [False, True])
@@ -109,6 +110,15 @@ def test_folded_convolutions_keep_channels_last() -> None:
 def test_ids_are_never_folded() -> None:
     layer, ids = be.nn.Linear(8, 8, members=M), torch.zeros(6, dtype=torch.long)
     assert choose_plan(layer, torch.ones(6, 1000, 8), Rows(M, ids)) == "scale"
+
+
+def test_weights_that_were_folded_already_serve_blocks_without_gradients() -> None:
+    layer, x = be.nn.Linear(8, 8, members=M), torch.ones(M, 8)
+    with folded_once(layer):
+        assert choose_plan(layer, x, Rows(M, None)) == "scale"
+        with torch.no_grad():
+            chosen = [choose_plan(layer, x, rows) for rows in (Rows(M, None), Rows(M, 1), Rows(M, None, axis=1))]
+    assert chosen == ["folded already", "scale", "scale"]
 
 
 @pytest.mark.parametrize("name", ["linear", "conv2d", "conv2d, circular", "transposed2d"])

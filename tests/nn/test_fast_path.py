@@ -6,6 +6,7 @@ from layer_cases import randomise
 from torch import nn
 
 import batchensemble as be
+from batchensemble.nn.fast_path import off_everywhere
 
 
 def encoder(nested: bool = True) -> nn.TransformerEncoder:
@@ -52,3 +53,20 @@ def test_an_extract_really_uses_them() -> None:
         ours = model(x, src_key_padding_mask=padding, member=1)
     assert bool((plain[padding] == 0).all())  # what nested tensors leave where there was padding
     torch.testing.assert_close(plain[~padding], ours[~padding], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_calls_that_overlap_leave_torchs_switch_off_until_the_last_one_ends(enabled: bool) -> None:
+    switch = torch.backends.mha
+    usual = switch.get_fastpath_enabled()
+    switch.set_fastpath_enabled(enabled)
+    try:
+        first, second = off_everywhere(), off_everywhere()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert not switch.get_fastpath_enabled()
+        second.__exit__(None, None, None)
+        assert switch.get_fastpath_enabled() is enabled
+    finally:
+        switch.set_fastpath_enabled(usual)

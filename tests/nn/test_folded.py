@@ -85,3 +85,11 @@ def test_autocast_gets_its_own_numbers() -> None:
         found = model.members(x)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.float(), model.members(x), rtol=0.05, atol=0.05)
+
+
+def test_a_module_that_only_has_an_attribute_of_our_name_is_left_alone() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    net[1].features_at = -1
+    model = be.convert(net, members=2)
+    with folded.folded_once(model.net), torch.no_grad():
+        assert model.members(torch.ones(2, 2)).shape == (2, 2, 2)

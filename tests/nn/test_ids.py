@@ -1,11 +1,16 @@
 """Member ids: any integer type, and a clear error for everything else."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
 
 import batchensemble as be
+from batchensemble.nn import ids as checking
 from batchensemble.nn.ids import checked_owner
 
 M, N = 300, 5
@@ -48,3 +53,38 @@ def test_ids_must_be_integers(ids) -> None:
 def test_ids_are_a_copy() -> None:
     ids = torch.zeros(N, dtype=torch.long)
     assert checked_owner(ids, N, M, CPU).data_ptr() != ids.data_ptr()
+
+
+def faked(check: Any, ids: Tensor) -> Tensor:
+    with FakeTensorMode() as mode:
+        return check(mode.from_tensor(ids))
+
+
+TRACERS: dict[str, Callable[[Any, Tensor], Any]] = {
+    "compile": lambda check, ids: torch.compile(check, backend="eager", fullgraph=True)(ids),
+    "jit trace": lambda check, ids: torch.jit.trace(check, ids),
+    "vmap": lambda check, ids: torch.vmap(check)(torch.stack([ids, ids])),
+    "fake": faked,
+    "meta": lambda check, ids: check(ids.to("meta")),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("tracer", [*TRACERS, None])
+def test_only_what_is_traced_needs_the_operator(tracer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, ids = [], torch.zeros(N, dtype=torch.long)
+
+    def operator(ids: Tensor, members: int) -> Tensor:
+        used.append(members)
+        return ids.clone()
+
+    monkeypatch.setattr(checking, "_in_a_graph", operator)
+
+    def check(ids: Tensor) -> Any:
+        return checked_owner(ids, N, M, ids.device)
+
+    if tracer is None:
+        check(ids)
+    else:
+        TRACERS[tracer](check, ids)
+    assert bool(used) == (tracer is not None)

@@ -292,6 +292,18 @@ def test_tensors_under_names_that_members_use_leave_a_layer_plain(name: str, kin
     assert getattr(net[0], name).shape == (2,)
 
 
+@pytest.mark.parametrize("kind", [nn.LayerNorm, nn.Embedding])
+def test_r_is_no_name_of_ours_in_layers_without_one(kind: Any) -> None:
+    class Named(kind):  # type: ignore[misc, valid-type]
+        """A weight of its own."""
+
+    layer = Named(4) if kind is nn.LayerNorm else Named(4, 4)
+    layer.r = nn.Parameter(torch.randn(4, 4))
+    model = be.convert(nn.Sequential(layer, nn.Linear(4, 3)), members=2, norm="member", include="*")
+    assert model.conversion.converted == ("0", "1")
+    assert torch.equal(model.extract(1)[0].r, layer.r)
+
+
 @pytest.mark.parametrize("name", ["plain", "fold", "stacked", "r"])
 def test_attributes_in_the_way_of_ours_leave_a_layer_plain(name: str) -> None:
     _, done = convert_(nn.Sequential(Holding(name, "theirs"), nn.Linear(3, 2)), members=2)

@@ -1,5 +1,7 @@
 """LSTM and GRU for members against torch's own: layers, directions, projections, packed rows, given states."""
 
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -308,3 +310,14 @@ def test_a_batch_without_rows(kind: str, options: dict[str, Any], owner: Any) ->
     found = travel(Route(M, 0, owner), routed, batch(options, rows=0))
     expected = routed.plain(0)(batch(options, rows=0))
     assert [t.shape for t in leaves(found)] == [t.shape for t in leaves(expected)]
+
+
+def test_users_are_not_advised_to_flatten_weights_that_are_made_for_each_call() -> None:
+    told = (
+        "import warnings, batchensemble\n"
+        "warnings.warn('RNN module weights are not part of single contiguous chunk of memory.')\n"  # cuDNN's words
+        "warnings.warn('anything else')\n"
+    )
+    seen = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stderr
+    assert "anything else" in seen
+    assert "RNN module weights" not in seen

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from batchensemble.nn.rows import Rows
 
@@ -77,6 +78,35 @@ def test_a_partition_holds_every_row_once(owner) -> None:
 
 def test_a_partition_leaves_out_members_without_rows() -> None:
     assert [i for i, _ in Rows(M, torch.tensor([2, 0, 2])).partition(3)] == [0, 2]
+
+
+class Counting(TorchDispatchMode):
+    """Counts torch's operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_partition_takes_as_many_operations_for_many_members_as_for_few() -> None:
+    counts = []
+    for members in (2, 100):
+        ids = torch.arange(2 * members) % members
+        with Counting() as counting:
+            parts = Rows(members, ids).partition(len(ids))
+        assert [(i, mine.tolist()) for i, mine in parts] == [(i, [i, i + members]) for i in range(members)]
+        counts.append(counting.count)
+    assert counts[0] == counts[1]
+
+
+def test_gradients_of_repeated_rows_are_summed_in_the_precision_of_the_fast_weights() -> None:
+    fast, x = torch.ones(M, F, requires_grad=True), torch.ones(M * 1001, F, dtype=torch.bfloat16)
+    Rows(M, None).repeated(fast, x, at=1).float().sum().backward()
+    assert bool((fast.grad == 1001).all())  # bfloat16 has no such number
 
 
 def test_channels_last_stays_channels_last() -> None:

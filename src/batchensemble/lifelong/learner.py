@@ -90,7 +90,7 @@ class Learner(nn.Module):
         chosen: dict[str, Any] = {"include": include, "exclude": exclude, "generator": generator}
         if norm not in ("shared", "statistics", "member"):
             raise ValueError(f"norm must be 'shared', 'statistics' or 'member', got {norm!r}")
-        norms = "member" if norm == "member" else "shared"
+        norms: Literal["shared", "member"] = "member" if norm == "member" else "shared"
         body = convert(backbone, 1, rank=rank, norm=norms, init=init, combine=None, **chosen)
         if norm == "statistics":
             own_statistics_(body)

@@ -14,6 +14,7 @@ from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import TaskHead
 from batchensemble.nn.changed import member_modules
 from batchensemble.nn.member import MemberModule
+from batchensemble.nn.rows import places_of
 from batchensemble.nn.twin import sharing_copy
 
 
@@ -59,10 +60,9 @@ class Tasks(nn.Module):
         features: Tensor = self.ensemble(x, member=task)
         if not isinstance(task, Tensor):
             return self._logits(task, x, features)
-        present = task.unique().tolist()
-        places = [(task == i).nonzero().squeeze(1) for i in present]
-        parts = [self._logits(i, x[rows], features[rows]) for i, rows in zip(present, places, strict=True)]
-        return joined(parts)[torch.cat(places).argsort()]
+        places = places_of(task)
+        parts = [self._logits(i, x[rows], features[rows]) for i, rows in places]
+        return joined(parts)[torch.cat([rows for _, rows in places]).argsort()]
 
     def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
         head: TaskHead = self.heads[place]  # type: ignore[assignment]

@@ -4,7 +4,6 @@ from batchensemble.nn.attention import MultiheadAttention
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.embedding import Embedding
 from batchensemble.nn.layers import (
-    Conv1D,
     Conv1d,
     Conv2d,
     Conv3d,
@@ -16,6 +15,7 @@ from batchensemble.nn.layers import (
 from batchensemble.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
 from batchensemble.nn.recurrent import GRU, LSTM
 from batchensemble.nn.route import carry_route
+from batchensemble.nn.transformers import Conv1D
 
 __all__ = [
     "GRU",

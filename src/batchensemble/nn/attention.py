@@ -7,9 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble.nn.converted import Pick
 from batchensemble.nn.init import Fast
 from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import FastModule, Pick, put
+from batchensemble.nn.member import FastModule, put_
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
@@ -30,7 +31,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
     k_proj: Linear
     v_proj: Linear
 
-    def become(self, fast: Fast) -> None:
+    def add_fast_weights_(self, fast: Fast) -> None:
         """Split the packed weights into projections that have members."""
         for name, linear in zip(_PROJECTIONS, self._plain_projections(), strict=True):
             self.add_module(name, Linear.ensembled(linear, fast))
@@ -151,13 +152,13 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         parts: list[Any] = [module._modules.pop(name) for name in _PROJECTIONS]
         linears: list[Any] = [part.plain(pick) for part in parts]
         if self._qkv_same_embed_dim:
-            put(module, "in_proj_weight", torch.cat([linear.weight for linear in linears]))
+            put_(module, "in_proj_weight", torch.cat([linear.weight for linear in linears]))
             module.in_proj_weight.requires_grad_(linears[0].weight.requires_grad)
         else:
             for name, linear in zip(_PROJECTIONS, linears, strict=True):
                 module._parameters[f"{name}_weight"] = linear.weight
         if linears[0].bias is not None:
-            put(module, "in_proj_bias", torch.cat([linear.bias for linear in linears]))
+            put_(module, "in_proj_bias", torch.cat([linear.bias for linear in linears]))
             module.in_proj_bias.requires_grad_(linears[0].bias.requires_grad)
         module._modules["out_proj"] = self.out_proj.plain(pick)  # type: ignore[operator]
         return module

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from torch import Tensor, nn
 
+from batchensemble.nn.layer_input import title
 from batchensemble.nn.member import FastModule, MemberModule
-from batchensemble.nn.route import title
 
 
 def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import attention, embedding, fast_path, layers, norm, recurrent, shared_norm
+from batchensemble.nn.converted import OURS, Converted, Pick
 from batchensemble.nn.init import Fast, Init
-from batchensemble.nn.member import OURS, Converted, MemberModule, Pick
+from batchensemble.nn.member import MemberModule
+from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule, Selection
 from batchensemble.nn.swap import swap_
+from batchensemble.nn.transformers import Conv1D, declare_untied_, is_conv1d
 
 _LAYERS: dict[type[nn.Module], Any] = {
     kind: getattr(home, kind.__name__)
@@ -51,7 +54,7 @@ def convert_(
     include: Rule = None,
     exclude: Rule = None,
     init: Init = "sign",
-    norm: str = "shared",
+    norm: Norm = "shared",
     rank: int = 1,
     fan_out: str | None = None,
     generator: torch.Generator | None = None,
@@ -66,7 +69,7 @@ def convert_(
         ('0', '2')
     """
     fast = Fast(members, rank, init, generator)
-    if norm not in ("shared", "member"):
+    if norm not in get_args(Norm):
         raise ValueError(f"norm must be 'shared' or 'member', got {norm!r}")
     selection = Selection(net, include, exclude, fan_out)
     swaps: dict[nn.Module, nn.Module] = {}
@@ -107,12 +110,12 @@ def _ensembled(target: Any, name: str, module: nn.Module, fast: Fast) -> Convert
     return layer  # type: ignore[no-any-return]
 
 
-def _target(module: nn.Module, norm_mode: str) -> tuple[Any, str]:
+def _target(module: nn.Module, norm_mode: Norm) -> tuple[Any, str]:
     """The class that ensembles `module`, or why there is none."""
     if isinstance(module, LazyModuleMixin):
         return None, "its weights do not exist yet: run a batch through the network first"
-    if type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils":
-        return layers.Conv1D, ""
+    if is_conv1d(module):
+        return Conv1D, ""
     for kind, target in _LAYERS.items():
         if isinstance(module, kind):
             if _computes_otherwise(module, kind):
@@ -126,7 +129,8 @@ def _name_refusal(module: nn.Module, kind: type[nn.Module], target: type[nn.Modu
     """Why a subclass cannot have members: it has something of its own under a name that we use."""
     tensors = {*module._parameters, *module._buffers, *module._modules}
     methods = set(dir(type(module))) - set(dir(kind))
-    ours = {"r", "s", *dir(target)} - set(dir(kind))
+    fast_weights = target.fast_weights if issubclass(target, MemberModule) else ()
+    ours = {*fast_weights, *dir(target)} - set(dir(kind))
     taken = (set(vars(module)) & (ours - set(OURS))) | ((tensors | methods) & {*ours, *OURS})
     return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""
 
@@ -151,7 +155,7 @@ def _is_computed(module: nn.Module) -> bool:
     )
 
 
-def _norm_refusal(target: Any, norm_mode: str) -> str:
+def _norm_refusal(target: Any, norm_mode: Norm) -> str:
     return "norm='shared'" if norm_mode == "shared" and issubclass(target, _NORMS) else ""
 
 
@@ -175,13 +179,5 @@ def restore_(net: nn.Module, pick: Pick) -> nn.Module:
             swaps[module] = module.plain(pick)
     net = swap_(net, swaps)
     fast_path.on_(net)
-    _declare_untied(net, swaps)
+    declare_untied_(net, [module for module in swaps if isinstance(module, MemberModule)])
     return net
-
-
-def _declare_untied(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> None:
-    """Keep a Transformers config from tying weights again on loading that were one and now differ after folding."""
-    weights = [id(getattr(module, "weight", None)) for module in swaps if isinstance(module, MemberModule)]
-    config = getattr(net, "config", None)
-    if len(set(weights)) < len(weights) and getattr(config, "tie_word_embeddings", False):
-        config.tie_word_embeddings = False  # type: ignore[union-attr]

@@ -5,9 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from batchensemble.nn.converted import Pick
 from batchensemble.nn.init import Fast, Init, draw_fast_
-from batchensemble.nn.member import FastModule, MemberModule, Pick
-from batchensemble.nn.route import rows_of
+from batchensemble.nn.layer_input import rows_of
+from batchensemble.nn.member import FastModule, MemberModule
 
 
 class Embedding(FastModule, MemberModule, nn.Embedding):
@@ -18,11 +19,11 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
         torch.Size([6, 5, 4])
     """
 
-    stacked = ("s",)
+    stacked = fast_weights = ("s",)
     s: nn.Parameter
     init: Init
 
-    def become(self, fast: Fast) -> None:
+    def add_fast_weights_(self, fast: Fast) -> None:
         """Add s; without r there is nothing for a rank to multiply."""
         self.members, self.init = fast.members, fast.init
         self.register_parameter("s", nn.Parameter(self.fresh(fast.members, fast.generator)["s"]))

@@ -1,18 +1,22 @@
 """Switches for torch's fused encoder kernels, which read weights without calling the layers and so ignore members."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import nn
 
-from batchensemble.nn.member import Converted
+from batchensemble.nn.converted import Converted
 
 _SWITCHES = {
     nn.TransformerEncoderLayer: "activation_relu_or_gelu",
     nn.TransformerEncoder: "use_nested_tensor",
 }
 _SAVED = "_fast_path_before_conversion"
+
+_switching = threading.Lock()
+_before: list[bool] = []  # for every call of `off_everywhere` at work, the setting to return to
 
 
 def off_(net: nn.Module) -> None:
@@ -35,13 +39,20 @@ def on_(net: nn.Module) -> None:
 
 @contextmanager
 def off_everywhere() -> Iterator[None]:
-    """Switch the fused path off in all networks for a while: it also writes zeros at padded positions."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
+    """Switch the fused path off in all networks for a while: it also writes zeros at padded positions.
+
+    torch has one switch for all threads: of calls that overlap, the first turns it off and the last restores it.
+    """
+    with _switching:
+        _before.append(_before[0] if _before else torch.backends.mha.get_fastpath_enabled())
+        torch.backends.mha.set_fastpath_enabled(False)
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(before)
+        with _switching:
+            before = _before.pop()
+            if not _before:
+                torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _switch(module: nn.Module) -> str | None:

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from batchensemble.nn.member import MemberModule
 from batchensemble.nn.stacked_linear import stacked_linear
 
 MOST_BYTES = 2**31  # for all folded weights together; a network that needs more keeps scaling activations
 
 
 class Folded(NamedTuple):
-    """`weight (members, out, in)` is `W o s_i r_i^T`, inputs first in memory; `bias (members, out)`."""
+    """`weight (members, out, in)` is `W ∘ s_i r_iᵀ`, inputs first in memory; `bias (members, out)`."""
 
     weight: Tensor
     bias: Tensor | None
@@ -35,7 +36,8 @@ _local = _Local()
 @contextmanager
 def folded_once(net: nn.Module) -> Iterator[None]:
     """Let this thread's passes without gradients use weights that were folded on entry, if these fit."""
-    layers: list[Any] = [module for module in net.modules() if getattr(module, "features_at", None) == -1]
+    ours: list[Any] = [module for module in net.modules() if isinstance(module, MemberModule)]
+    layers = [module for module in ours if getattr(module, "features_at", None) == -1]
     size = sum(layer.members * layer.weight.numel() * layer.weight.element_size() for layer in layers)
     before = _local.folded
     with torch.no_grad():

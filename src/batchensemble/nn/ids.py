@@ -7,15 +7,20 @@ import torch
 from torch import Tensor
 from torch._decomp import register_decomposition
 
+from batchensemble.nn.tracing import only_computes
 
-@torch.library.custom_op("batchensemble::checked_ids", mutates_args=())
+
 def _checked_ids(ids: Tensor, members: int) -> Tensor:
+    """A copy of the ids, every one of which names a member."""
     if ids.is_cuda and torch.cuda.is_current_stream_capturing():  # reading values would break the capture
         return far_from_negative(ids)
-    outside = ids[(ids < 0) | (ids >= members)]
-    if len(outside):
-        raise IndexError(f"member ids must lie in [0, {members}), got {int(outside[0])}")
+    outside = far_from_negative(ids) >= members
+    if bool(outside.any()):
+        raise IndexError(f"member ids must lie in [0, {members}), got {int(ids[outside][0])}")
     return ids.clone()
+
+
+_in_a_graph = torch.library.custom_op("batchensemble::checked_ids", _checked_ids, mutates_args=())
 
 
 def far_from_negative(ids: Tensor) -> Tensor:
@@ -33,7 +38,7 @@ def _in_onnx(ids: Tensor, members: int) -> Tensor:
     return far_from_negative(ids)  # a graph of torch's own operators; its gather refuses ids that are too large
 
 
-@_checked_ids.register_fake
+@_in_a_graph.register_fake
 def _(ids: Tensor, members: int) -> Tensor:
     return torch.empty_like(ids)
 
@@ -57,8 +62,8 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
             raise ValueError(
                 f"member must be one integer or one id for each of the {rows} rows, got shape {tuple(member.shape)}"
             )
-        ids: Tensor = _checked_ids(member.to(device, torch.long), members)  # uint8 would index as a mask
-        return ids
+        ids = member.to(device, torch.long)  # uint8 would index as a mask
+        return _checked_ids(ids, members) if only_computes(ids) else _in_a_graph(ids, members)
     return checked_member(member, members)
 
 

@@ -1,9 +1,6 @@
 """The rank-one layers: one generic layer, and thin subclasses that name a torch operation.
 
-    y = ((x o r_i) W) o s_i + b_i
-
-`weight` has torch's own shape and is shared; `r (members, in)`, `s (members, out)` and `bias (members, out)` belong
-to the members. With `rank=k` they are `(members, k, in)` and `(members, k, out)`.
+y = ((x ∘ r_i) Wᵀ) ∘ s_i + b_i
 """
 
 from collections.abc import Callable
@@ -14,52 +11,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.equation import equation_5
-from batchensemble.nn.folded import Folded, ready
-from batchensemble.nn.init import Fast, Init, draw_fast_
-from batchensemble.nn.member import FastModule, MemberModule, Pick
-from batchensemble.nn.route import check_features, rows_of
-from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
+from batchensemble.nn.layer_input import check_features, rows_of
+from batchensemble.nn.rank_one import RankOne
+from batchensemble.nn.stacked_linear import stacked_linear
 
 
-class RankOne(FastModule, MemberModule):
+class RankOneLayer(RankOne):
     """A linear torch layer whose members differ by rank-one matrices.
 
     Its subclasses also inherit from the torch layer that they ensemble, take that layer's arguments in its order, and
     define how the operation is applied.
     """
 
-    stacked = ("r", "s", "bias")
-    features_at: int = -1
     rows_at: int | None = None  # None: where the route says the rows are
-    input_first: bool = False  # the weight is (in, out, ...) instead of (out, in, ...)
-    stackable: bool = False
-
-    weight: Tensor
-    bias: Any  # a tensor, or None
-    r: Tensor
-    s: Tensor
-    rank: int
-    init: Init
-
-    def become(self, fast: Fast) -> None:
-        """Add r and s, and a bias for every member."""
-        self.members, self.rank, self.init = fast.members, fast.rank, fast.init
-        for name, rows in self.fresh(fast.members, fast.generator).items():
-            self.register_parameter(name, nn.Parameter(rows))
-        self.stack_("bias")
-
-    def fresh(self, count: int, generator: torch.Generator | None) -> dict[str, Tensor]:
-        """The fast weights of new members."""
-        shape = (count,) if self.rank == 1 else (count, self.rank)
-        return {
-            side: draw_fast_(self.weight.new_empty(*shape, size), self.init, side, generator)
-            for side, size in zip("rs", self._features(), strict=True)
-        }
-
-    def _features(self) -> tuple[int, int]:
-        groups = getattr(self, "groups", 1)
-        first, second = self.weight.shape[:2]
-        return (first, second * groups) if self.input_first else (second * groups, first)
 
     def forward(self, input: Tensor) -> Tensor:
         """Answer `input`, whose batch axis holds the members' rows, as does that of the result."""
@@ -70,48 +34,10 @@ class RankOne(FastModule, MemberModule):
             raise ValueError(f"members need a batch: expected {self.weight.ndim} axes, got shape {tuple(input.shape)}")
         rows = rows_of(self, input, self.rows_at)
         check_features(self, input, self.r.shape[-1], self.features_at)
-        folded = ready(self)
-        if folded is not None and rows.owner is None and rows.axis == 0:
-            return folded(input)
         return equation_5(self, input, rows, **options)
 
-    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
-        """`x W + b`; with a stack of weights and biases `x_i W_i + b_i`."""
-        raise NotImplementedError
 
-    def fold(self, r: Tensor, s: Tensor) -> Tensor:
-        """`W o s r^T` in the layout of W; leading axes of r and s (members) stay in front."""
-        if self.rank == 1:
-            r, s = r.unsqueeze(-2), s.unsqueeze(-2)
-        return self.weight * self._fast_matrix(r, s)
-
-    def folded(self) -> Folded:
-        """All members' weights, for many passes without gradients, in the dtype that autocast would give them."""
-        weight = as_autocast_has_it(self.fold(self.r, self.s))
-        bias = None if self.bias is None else as_autocast_has_it(self.bias)
-        inputs_first = weight if self.input_first else weight.transpose(1, 2).contiguous()
-        return Folded(inputs_first.transpose(1, 2), bias)
-
-    def mean_weight(self) -> Tensor:
-        """`W o mean_i(s_i r_i^T)`, without building any member's weight."""
-        r, s = self.r.reshape(-1, self.r.shape[-1]), self.s.reshape(-1, self.s.shape[-1])
-        return self.weight * (self._fast_matrix(r, s) / self.members)
-
-    def _fast_matrix(self, r: Tensor, s: Tensor) -> Tensor:
-        """`sum_k s_k r_k^T` for `r (..., k, in)`, `s (..., k, out)`, in a shape that broadcasts against W."""
-        groups = getattr(self, "groups", 1)
-        r, s = r.unflatten(-1, (groups, -1)), s.unflatten(-1, (groups, -1))
-        pattern = "...kgi,...kgo->...gio" if self.input_first else "...kgi,...kgo->...goi"
-        outer = torch.einsum(pattern, r, s).flatten(-3, -2)
-        return outer.reshape(*outer.shape, *[1] * (self.weight.ndim - 2))
-
-    def unstacked(self, pick: Pick) -> dict[str, Tensor]:
-        """A member's folded weight and its bias."""
-        weight = self.mean_weight() if pick is None else self.fold(self.r[pick], self.s[pick])
-        return {"weight": weight, **super().unstacked(pick)}
-
-
-class Linear(RankOne, nn.Linear):
+class Linear(RankOneLayer, nn.Linear):
     """`torch.nn.Linear` for members.
 
     `x (members * n, ..., in)` to `(members * n, ..., out)`; `r (members, in)`, `s (members, out)`, with a rank above 1
@@ -126,7 +52,7 @@ class Linear(RankOne, nn.Linear):
     stackable = True
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
-        """`x W^T + b`, or `x_i W_i^T + b_i` for a stack of weights."""
+        """`x Wᵀ + b`, or `x_i W_iᵀ + b_i` for a stack of weights."""
         return F.linear(x, weight, bias) if weight.ndim == 2 else stacked_linear(x, weight, bias)
 
 
@@ -139,30 +65,7 @@ def linear_of(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     return linear
 
 
-class Conv1D(RankOne):
-    """Transformers' `Conv1D`, a linear layer whose weight is `(in, out)`; made by `batchensemble.convert`.
-
-    Shapes as in `Linear`.
-    """
-
-    input_first = True
-    stackable = True
-
-    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
-        """`x W + b`, or `x_i W_i + b_i` for a stack of weights."""
-        if weight.ndim == 2:
-            return x @ weight if bias is None else x @ weight + bias
-        return stacked_linear(x, weight.transpose(1, 2), bias)
-
-    @torch.no_grad()
-    def reset_parameters(self) -> None:
-        """Start as a new layer does; the values are those of Transformers' constructor, which has no such method."""
-        self.weight.normal_(std=0.02)
-        self.bias.zero_()
-        self.start_members_()
-
-
-class Convolution(RankOne):
+class Convolution(RankOneLayer):
     """Base of the convolutions: features on axis 1, rows on axis 0."""
 
     features_at = 1
@@ -206,7 +109,7 @@ class Conv3d(Convolution, nn.Conv3d):
     """
 
 
-class TransposedConvolution(RankOne):
+class TransposedConvolution(RankOneLayer):
     """Base of the transposed convolutions, whose weight is `(in, out / groups, ...)`."""
 
     features_at = 1

@@ -3,7 +3,7 @@
 Statistics over the batch are built from the members' statistics; values and gradients are those of torch's batch norm.
 In evaluation it is one scale and one shift, which include s. What is gained in training:
 
-    grad s_i  follows from sums that the norm needs anyway, if it reads the `y = z o s_i` of the layer before it
+    grad s_i  follows from sums that the norm needs anyway, if it reads the `y = z ∘ s_i` of the layer before it
     grad r_i  is a sum over the same rows as the norm's own sums, so the compiler computes them in one kernel
 """
 
@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from batchensemble.nn.route import current, taken_apart
+from batchensemble.nn.hand_over import taken_apart
+from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.tracing import is_compiled
 
@@ -32,13 +33,13 @@ def compiled_members(x: Tensor, training: bool) -> int | None:
 
 
 def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
-    """`z, s` with `x = z o s_i`: from the layer before, if it made x that way; otherwise x itself and ones."""
+    """`z, s` with `x = z ∘ s_i`: from the layer before, if it made x that way; otherwise x itself and ones."""
     z, s = taken_apart(x)
     return z, x.new_ones(members, x.shape[1], dtype=wide_type(x.dtype)) if s is None else s
 
 
 class MemberwiseNorm(torch.autograd.Function):
-    """`norm(x o s_i)`, `x (members * n, channels, ...)`, `s (members, channels)`.
+    """`norm(x ∘ s_i)`, `x (members * n, channels, ...)`, `s (members, channels)`.
 
     Over all rows if `shared`, otherwise over each member's own. Also returns mean and (biased) variance, `(channels)`
     or `(members, channels)`, without gradients; scale and shift may have either shape. Whatever has one number per
@@ -50,7 +51,7 @@ class MemberwiseNorm(torch.autograd.Function):
     def forward(
         x: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, shared: bool
     ) -> tuple[Tensor, ...]:
-        """`y` in the shape of x, the mean and variance of `x o s_i`, and each member's own mean and variance of x."""
+        """`y` in the shape of x, the mean and variance of `x ∘ s_i`, and each member's own mean and variance of x."""
         blocks = Rows(len(s), None).split(x.to(wide_type(x.dtype)))
         own_var, own_mean = torch.var_mean(blocks, (1, *range(3, blocks.ndim)), correction=0)  # (members, channels)
         mean, var = own_mean * s, own_var * s.square()
@@ -84,7 +85,7 @@ class MemberwiseNorm(torch.autograd.Function):
         outer = _times(inverse, weight)
         of_mean = own_mean * (sums - each * (level + slope * offset))
         grad_s = outer * (with_centred - each * slope * steep * own_var + of_mean)
-        # the gradient of x o s is outer * (grad - level - slope * normalised)
+        # the gradient of x ∘ s is outer * (grad - level - slope * normalised)
         of_grad, of_x = _settled(outer * s), _settled(-slope * steep * outer * s)
         constant = _settled((slope * (steep * own_mean - offset) - level) * outer * s)
         grad_x = rows.affine(wide, of_grad, constant, at=1) + rows.affine(x.to(mean.dtype), of_x, at=1)
@@ -96,7 +97,7 @@ class MemberwiseNorm(torch.autograd.Function):
 def normalised(
     x: Tensor, s: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
-    """`(x o s_i - mean) / sqrt(var + eps) * weight + bias`, in one pass over x.
+    """`(x ∘ s_i - mean) / sqrt(var + eps) * weight + bias`, in one pass over x.
 
     Each of these four may be `(channels)`, for all members, or `(members, channels)`.
     """

@@ -1,13 +1,14 @@
 """Norms per member: each member has its own scale, shift and running statistics."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.init import check_count
+from batchensemble.nn.layer_input import check_features, rows_of
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.memberwise_norm import (
     MemberwiseNorm,
@@ -17,8 +18,9 @@ from batchensemble.nn.memberwise_norm import (
     scale_and_shift,
     wide_type,
 )
-from batchensemble.nn.route import check_features, rows_of
 from batchensemble.nn.rows import Rows
+
+Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own
 
 
 class MemberNorm(MemberModule):
@@ -119,7 +121,7 @@ class BatchNorm(MemberNorm):
         return self._affine(input, rows, mean, var)
 
     def _compiled(self, z: Tensor, s: Tensor) -> Tensor:
-        """`norm(z o s_i)` over each member's rows, which come in equal blocks."""
+        """`norm(z ∘ s_i)` over each member's rows, which come in equal blocks."""
         y, mean, var, *_ = MemberwiseNorm.apply(z, s, self.weight, self.bias, self.eps, False)  # type: ignore[no-untyped-call]
         self._track(mean, var, mean.new_full((len(s),), z.numel() // mean.numel()))
         return y  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ A recurrent kernel takes one weight for its whole batch, so rows with member ids
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from batchensemble.nn.converted import OURS, Pick, shallow_copy_as
 from batchensemble.nn.init import Fast
+from batchensemble.nn.layer_input import rows_of, title
 from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import OURS, FastModule, Pick, reborn
-from batchensemble.nn.route import rows_of, title
+from batchensemble.nn.member import FastModule
 from batchensemble.nn.rows import Rows
+
+# cuDNN would have the weights in one piece of memory, and advises to call flatten_parameters(). A member's weights are
+# made for each call, so there is nothing to flatten. Filters belong to the process: changing them around a call would
+# not be safe with several threads.
+warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk", UserWarning)
 
 Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * directions, rows, size)
 
@@ -47,7 +54,7 @@ class Recurrent(FastModule):
     _flat_weights_names: list[str]
     _init_flat_weights: Any
 
-    def become(self, fast: Fast) -> None:
+    def add_fast_weights_(self, fast: Fast) -> None:
         """Split the weights into linear layers that have members."""
         for name in self._flat_weights_names:
             kind, cell = name.split("_", 1)
@@ -127,7 +134,7 @@ class Recurrent(FastModule):
 
     def _member(self, member: int, x: Tensor, hx: Hidden, lengths: Tensor | None) -> tuple[Tensor, Hidden]:
         """One fused call with this member's weights."""
-        cell = reborn(self, self.plain_type, without=OURS, _modules={}, _flat_weights=self._folded(member))
+        cell = shallow_copy_as(self.plain_type, self, without=OURS, _modules={}, _flat_weights=self._folded(member))
         if lengths is None:
             y, hidden = cell.forward(x, hx)  # not cell(), which would call our hooks again
             return y, hidden

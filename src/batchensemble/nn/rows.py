@@ -1,5 +1,6 @@
 """Which member answers which row: the one place that lines fast weights up with a batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +25,17 @@ def rows_in(tensor: Tensor, axis: int) -> int | None:
     return tensor.shape[at] if tensor.ndim > at else None
 
 
+def places_of(ids: Tensor) -> list[tuple[int, Tensor]]:
+    """Every id that occurs, in order, with its places, ascending.
+
+    Examples:
+        >>> places_of(torch.tensor([2, 0, 2]))
+        [(0, tensor([1])), (2, tensor([0, 2]))]
+    """
+    present, counts = torch.stack(ids.unique(return_counts=True)).tolist()  # a GPU is waited for once, not per id
+    return list(zip(present, ids.argsort(stable=True).split(counts), strict=True))
+
+
 @dataclass(frozen=True)
 class Rows:
     """The members behind the rows of one tensor.
@@ -42,7 +54,7 @@ class Rows:
     axis: int = 0
 
     def affine(self, x: Tensor, scale: Tensor | None = None, shift: Tensor | None = None, *, at: int) -> Tensor:
-        """`x o scale_i + shift_i`, where member i owns the row.
+        """`x ∘ scale_i + shift_i`, where member i owns the row.
 
         Args:
             x: `(..., rows, ..., *features, ...)`, the rows on `self.axis`.
@@ -58,19 +70,19 @@ class Rows:
             )
         whole = self.owner is None and torch.compiler.is_compiling() and (is_exporting() or at < x.ndim - 1)
         beside, y = (self.repeated, x) if whole else (self.spread, self.split(x))
-        factor, term = (None if fast is None else beside(fast, x, at).to(x.dtype) for fast in (scale, shift))
-        if factor is not None and term is not None:
-            y = torch.addcmul(term, y, factor)  # one pass instead of two
-        else:
-            y = y * factor if factor is not None else y + term  # type: ignore[operator]
+        if scale is not None and shift is not None:
+            y = torch.addcmul(beside(shift, x, at), y, beside(scale, x, at))  # one pass instead of two
+        elif scale is not None:
+            y = y * beside(scale, x, at)
+        elif shift is not None:
+            y = y + beside(shift, x, at)
         return y if whole else self.join(y)
 
     def split(self, x: Tensor) -> Tensor:
         """Make the member axis explicit if rows come in blocks: `(members * n, ...) -> (members, n, ...)`."""
         if self.owner is not None:
             return x
-        blocks: Tensor = x.unflatten(self.axis, (self.members, x.shape[self.axis] // self.members))
-        return blocks
+        return torch.unflatten(x, self.axis, (self.members, x.shape[self.axis] // self.members))
 
     def join(self, x: Tensor) -> Tensor:
         """Undo `split`."""
@@ -83,29 +95,26 @@ class Rows:
         by_row = [x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x for x in tensors]
         return self.split(torch.stack(by_row, 1)).sum(1).unbind(1)  # stacked, for one kernel instead of several
 
-    def partition(self, count: int) -> list[tuple[int, slice | Tensor]]:
+    def partition(self, count: int) -> Sequence[tuple[int, slice | Tensor]]:
         """Each member that owns some of `count` rows, with its rows: for work that must go member by member."""
         if self.owner is None:
             size = count // self.members
             return [(i, slice(i * size, (i + 1) * size)) for i in range(self.members)]
         if isinstance(self.owner, Tensor):
-            present = self.owner.unique().tolist()
-            return [(i, (self.owner == i).nonzero().squeeze(1)) for i in present]
+            return places_of(self.owner)
         return [(self.owner, slice(0, count))]
 
     def spread(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
-        """`fast` in a shape that broadcasts against `split(x)`."""
+        """`fast` in the dtype of x and in a shape that broadcasts against `split(x)`."""
         features = fast.shape[1:]
-        shape = [1] * x.ndim
+        between, behind = [1] * (at - self.axis - 1), [1] * (x.ndim - at - len(features))
         if self.owner is None:
-            shape.insert(self.axis, self.members)
-            at = at + 1
+            shape = (self.members, 1, *between, *features, *behind)
         else:
             fast = fast[self.owner]
-            if isinstance(self.owner, Tensor):
-                shape[self.axis] = x.shape[self.axis]
-        shape[at : at + len(features)] = features
-        return fast.reshape(shape)
+            rows = (fast.shape[0], *between) if isinstance(self.owner, Tensor) else ()
+            shape = (*rows, *features, *behind)
+        return _cast(fast if fast.shape == shape else fast.reshape(shape), x.dtype)
 
     def repeated(self, fast: Tensor, x: Tensor, at: int) -> Tensor:
         """`fast` with a vector for every row, to match x as it is: for graphs, which do not store these vectors.
@@ -115,4 +124,8 @@ class Rows:
         each, features = x.shape[self.axis] // self.members, fast.shape[1:]
         shape = [1] * x.ndim
         shape[self.axis], shape[at : at + len(features)] = self.members * each, features
-        return fast.unsqueeze(1).expand(-1, each, *features).reshape(shape)
+        return _cast(fast.unsqueeze(1).expand(-1, each, *features).reshape(shape), x.dtype)
+
+
+def _cast(fast: Tensor, dtype: torch.dtype) -> Tensor:
+    return fast if fast.dtype == dtype else fast.to(dtype)  # a `to` that changes nothing still costs a call

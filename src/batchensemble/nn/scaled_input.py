@@ -1,19 +1,23 @@
-"""`x o r` for a compiled graph, which keeps one tensor for the backward pass instead of two."""
+"""Scaling before a norm in a compiled graph: `x ∘ r_i` keeps one tensor for the backward pass instead of two."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from batchensemble.nn.hand_over import made_of
+from batchensemble.nn.rank_one import RankOne
+from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
+from batchensemble.nn.tracing import is_compiled
 
 TINY = 1e-15  # replaces zeros in r, which are divided by; its square is still a normal float32 and bfloat16 number
 
 
 class ScaledInput(torch.autograd.Function):
-    """`x o r_i`, which keeps only the product, as the operation after it does anyway.
+    """`x ∘ r_i`, which keeps only the product, as the operation after it does anyway.
 
-    grad r_i = sum(grad o (x o r_i)) / r_i
+    grad r_i = sum(grad ∘ (x ∘ r_i)) / r_i
     """
 
     @staticmethod
@@ -34,3 +38,25 @@ class ScaledInput(torch.autograd.Function):
         wide = torch.promote_types(y.dtype, torch.float32)
         (total,) = rows.sums(grad.to(wide) * y.to(wide))
         return rows.affine(grad, r, at=1), (total / r.to(wide)).to(r.dtype)
+
+
+def may_precede_a_norm(op: RankOne, x: Tensor, rows: Rows) -> bool:
+    """Whether this is a convolution in a compiled graph, where the compiler fuses passes over activations."""
+    fits = op.features_at == 1 and rows.owner is None and op.rank == 1
+    # float16 has no number as small as `TINY`, and `ScaledInput` does not conjugate
+    return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
+
+
+def scale_before_a_norm(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
+    """`((x ∘ r_i) Wᵀ) ∘ s_i + b_i`; r's gradient needs no pass of its own, and a norm may take s over.
+
+    See `memberwise_norm`.
+    """
+    at = op.features_at % x.ndim
+    scaled: Any = ScaledInput.apply  # torch gives it no types
+    trained = torch.is_grad_enabled() and op.r.requires_grad
+    z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
+    y = rows.affine(z, op.s, op.bias, at=at)
+    if op.bias is None and current() is not None:
+        made_of(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
+    return y

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import Converted, Pick
+from batchensemble.nn.converted import Converted, Pick
+from batchensemble.nn.layer_input import check_features
 from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
-from batchensemble.nn.route import check_features
 
 
 class SharedBatchNorm(Converted):

@@ -1,4 +1,4 @@
-"""`x_i W_i^T + b_i` for members with weights of their own, in the form that is fastest in a compiled graph."""
+"""`x_i W_iᵀ + b_i` for members with weights of their own, in the form that is fastest in a compiled graph."""
 
 from typing import Any
 

@@ -42,6 +42,20 @@ def is_known(condition: bool | torch.SymBool) -> bool:
     return statically_known_true(condition)
 
 
+def only_computes(x: Tensor) -> bool:
+    """Whether an operation on x gives values and nothing else: nobody traces, transforms, counts or fakes it.
+
+    Examples:
+        >>> only_computes(torch.ones(1)), only_computes(torch.ones(1, device="meta"))
+        (True, False)
+        >>> bool(torch.vmap(lambda x: x if only_computes(x) else x + 1)(torch.zeros(1)))
+        True
+    """
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() or is_transformed():
+        return False
+    return type(x) is Tensor and not x.is_meta and not torch._C._len_torch_dispatch_stack()
+
+
 def is_as_made(y: Tensor) -> bool:
     """Whether nothing has been written into y, in the graph being traced, since an operation made it.
 

@@ -1,0 +1,88 @@
+"""A converted module takes the place of a plain one: it is an instance of the plain class, too, and gives it back."""
+
+from collections.abc import Collection
+from functools import cache
+from typing import Any, Self, cast
+
+from torch import nn
+
+Pick = int | None  # a member, or None for the mean of all of them
+OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")  # attributes of our own
+
+
+class Converted(nn.Module):
+    """A module that replaces a plain one, and can give it back.
+
+    Attributes:
+        plain_type: the class of the plain module.
+        routed: whether the layer needs an ensemble's route; a layer used on its own expects equal blocks of rows.
+        where: the layer's name in its network, for messages.
+        theirs: attributes of the plain module under names that we use here.
+    """
+
+    plain_type: type[nn.Module]
+    routed: bool = False
+    where: str = ""
+    theirs: tuple[tuple[str, Any], ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Do nothing, even if a plain class registers its subclasses: ours are not new layers by its author."""
+
+    def plain(self, pick: Pick) -> nn.Module:
+        """The plain module of one member, or of the members' mean weight."""
+        raise NotImplementedError
+
+    @classmethod
+    def around(cls, module: nn.Module) -> Self:
+        """An instance that takes over everything `module` has: tensors, settings, hooks, a subclass's methods."""
+        theirs = tuple((name, value) for name, value in vars(module).items() if name in OURS)
+        kinds: Any = (type(module), cls)  # Any, since mypy holds that a class cannot be hashed
+        both = subclass_of_both(*kinds)
+        return cast(Self, shallow_copy_as(both, module, without=OURS, plain_type=type(module), theirs=theirs))
+
+    def plain_twin(self) -> nn.Module:
+        """An instance of the plain class with everything that this one has, except what makes it ours."""
+        return shallow_copy_as(self.plain_type, self, without=OURS, **dict(self.theirs))
+
+
+@cache
+def subclass_of_both(plain: type[nn.Module], ours: type[Converted]) -> type[Converted]:
+    """`ours`, if it is a subclass of `plain`; otherwise a subclass of both, which has the methods of `plain`.
+
+    Examples:
+        >>> class Named(nn.Linear): ...
+        >>> [kind.__name__ for kind in subclass_of_both(Named, Converted).__mro__[:3]]
+        ['Named', 'Converted', 'Named']
+    """
+    if issubclass(ours, plain):
+        return ours
+
+    def reduce(self: nn.Module) -> tuple[Any, ...]:  # pickle would look for the class under its name
+        return _new_of_both, (plain, ours), self.__getstate__()
+
+    return type(plain.__name__, (ours, plain), {"__module__": plain.__module__, "__reduce__": reduce})
+
+
+def _new_of_both(*kinds: Any) -> Converted:
+    kind = subclass_of_both(*kinds)
+    return kind.__new__(kind)
+
+
+def shallow_copy_as(
+    kind: type[nn.Module], module: nn.Module, without: Collection[str] = (), **attributes: Any
+) -> nn.Module:
+    """`module` as another class: the same tensors, settings and hooks, in containers of its own.
+
+    What `module.compile()` made is left out, as in a deep copy: it would keep answering for `module`.
+
+    Args:
+        kind: the other class.
+        module: left as it is.
+        without: names of attributes that are not taken over.
+        **attributes: further attributes to set.
+    """
+    twin = kind.__new__(kind)
+    without = {*without, "_compiled_call_impl"}
+    state = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items() if k not in without}
+    twin.__dict__.update(state | attributes)
+    return twin

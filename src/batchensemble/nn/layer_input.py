@@ -1,0 +1,80 @@
+"""What a converted layer asks about its input: which members the rows belong to, and whether the features fit."""
+
+from torch import Tensor, nn
+
+from batchensemble.nn.route import Route, current
+from batchensemble.nn.rows import Rows
+
+
+def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
+    """Find out which members the rows of `x` belong to, or raise if that cannot be told.
+
+    Inside an ensemble every layer goes by the route, even one that was put there after `convert`; a bare layer on its
+    own expects equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side.
+    """
+    route, members = current(), int(layer.members)  # type: ignore[arg-type]
+    if route is None and not layer.routed:
+        return _bare_rows(layer, x, members, axis or 0)
+    route = _passable(layer, route, members)
+    axis = route.axis if axis is None else axis
+    found = x.shape[axis] if x.ndim > axis else 0
+    if found == 0 and route.count == 0:
+        return Rows(members, route.owner, axis)
+    if found == 0 or route.count == 0 or found % route.count:
+        raise ValueError(
+            f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
+            f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim "
+            "(one for the whole network)."
+        )
+    return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
+
+
+def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
+    rows = x.shape[axis]
+    if rows % members:
+        raise ValueError(
+            f"{title(layer)} has {members} members and got {rows} rows, which they cannot share equally. "
+            "Give it members * n rows, or wrap the network with batchensemble.convert, which splits any batch."
+        )
+    return Rows(members, None, axis)
+
+
+def _passable(layer: nn.Module, route: Route | None, members: int) -> Route:
+    if route is None:
+        raise RuntimeError(
+            f"{title(layer)} belongs to an ensemble and was called outside it, so its rows have no members. "
+            "Call the ensemble, not its .net; under gradient checkpointing pass use_reentrant=False and "
+            "context_fn=batchensemble.nn.carry_route."
+        )
+    if route.fan_out is not None:
+        raise RuntimeError(
+            f"{title(layer)} was reached before the fan-out at '{route.fan_out}', where the batch still stands for "
+            "all members. Exclude it, or fan out earlier."
+        )
+    if route.members != members:
+        raise RuntimeError(
+            f"{title(layer)} has {members} members inside an ensemble of {route.members}: a layer that is put into an "
+            "ensemble needs as many members, and an ensemble inside another one cannot be routed."
+        )
+    return route
+
+
+def _repeat_owner(owner: int | Tensor | None, times: int) -> int | Tensor | None:
+    """Ids for `times` inner rows per row: (a, b) -> (a, a, b, b)."""
+    if not isinstance(owner, Tensor) or times == 1:
+        return owner
+    return owner.unsqueeze(1).expand(-1, times).reshape(-1)
+
+
+def check_features(layer: nn.Module, x: Tensor, features: int, at: int) -> None:
+    """Refuse a wrong number of features, with torch's type of error: one would broadcast against r, s, statistics."""
+    if x.shape[at] != features:
+        raise RuntimeError(
+            f"{title(layer)} expects {features} features on axis {at % x.ndim}, got an input of shape {tuple(x.shape)}"
+        )
+
+
+def title(layer: nn.Module) -> str:
+    """A layer's name and kind, for messages."""
+    name = getattr(layer, "where", "")
+    return f"layer '{name}' ({type(layer).__name__})" if name else type(layer).__name__

@@ -1,0 +1,43 @@
+"""Whose rows a layer was given: by the route, and refused where nobody can tell."""
+
+import pytest
+import torch
+from torch import nn
+
+import batchensemble as be
+from batchensemble.nn.route import Route, travel
+
+M = 3
+
+
+def routed(**options) -> nn.Module:
+    return be.convert(nn.Linear(2, 2), members=M, **options).net
+
+
+def test_a_converted_layer_outside_its_ensemble_is_refused_and_named() -> None:
+    net = be.convert(nn.Sequential(nn.Linear(2, 2)), members=M).net
+    with pytest.raises(RuntimeError, match=r"layer '0' \(Linear\).*outside.*carry_route"):
+        net(torch.ones(3, 2))
+
+
+def test_a_layer_before_the_fan_out_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="reached before the fan-out at 'head'"):
+        travel(Route(M, 4, None, fan_out="head", copies=M), routed(), torch.ones(4, 2))
+
+
+def test_a_layer_of_another_ensemble_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="3 members inside an ensemble of 5"):
+        travel(Route(5, 5, None), routed(), torch.ones(5, 2))
+
+
+@pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
+def test_other_numbers_of_rows_are_refused(count: int, found: int) -> None:
+    with pytest.raises(ValueError, match=f"axis 0 should hold the batch's {count} rows, or a multiple"):
+        travel(Route(M, count, 1), routed(), torch.ones(found, 2))
+
+
+def test_ids_of_a_batch_serve_its_inner_rows_next_to_one_another() -> None:
+    layer = routed(init="normal")
+    x, ids = torch.randn(4, 2), torch.tensor([2, 0])
+    inner = travel(Route(M, 4, torch.tensor([2, 2, 0, 0])), layer, x)
+    torch.testing.assert_close(travel(Route(M, 2, ids), layer, x), inner)
