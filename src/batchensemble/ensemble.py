@@ -272,7 +272,7 @@ class Ensemble(nn.Module):
     # ---- members come and go -------------------------------------------------------------------------------------
 
     def extract(self, member: int) -> nn.Module:
-        """Member i as a plain network: the original class and keys, `W o s_i r_i^T` folded in.
+        """Member i as a plain network: the original class and keys, `W ∘ s_i r_iᵀ` folded in.
 
         Examples:
             >>> import batchensemble as be
@@ -282,7 +282,7 @@ class Ensemble(nn.Module):
         return self._restored(checked_member(member, len(self)))
 
     def extract_mean(self) -> nn.Module:
-        """The plain network with the mean weight, `W o mean_i(s_i r_i^T)`; biases and norms are means, too."""
+        """The plain network with the mean weight, `W ∘ mean_i(s_i r_iᵀ)`; biases and norms are means, too."""
         return self._restored(None)
 
     def _restored(self, pick: Pick) -> nn.Module:

@@ -32,7 +32,7 @@ Norm = Literal["shared", "statistics", "member"]
 
 
 class Learner(nn.Module):
-    """Learns task after task and forgets none: task t has the weight `W o s_t r_t^T` and a head of its own.
+    """Learns task after task and forgets none: task t has the weight `W ∘ s_t r_tᵀ` and a head of its own.
 
     The first task trains W, r_1, s_1 and its head; a later one only r_t, s_t, its biases and its head. Once a task has
     been learned, its answers never change, bit for bit: shared weights and norm statistics are frozen then. A learner

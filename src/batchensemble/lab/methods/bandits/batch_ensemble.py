@@ -94,7 +94,7 @@ class BatchEnsembleAgent(NetworkAgent):
 
 
 def fold(weight: Tensor, s: Tensor, r: Tensor) -> Tensor:
-    """Returns `W o s r^T` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
+    """Returns `W ∘ s rᵀ` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
 
     Examples:
         >>> fold(torch.ones(2, 3), torch.tensor([1.0, -1.0]), torch.tensor([1.0, 2.0, 3.0])).tolist()
