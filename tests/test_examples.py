@@ -1,5 +1,6 @@
 """The examples run, as a reader would run them, and stay short."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,11 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 def test_the_examples_are_numbered_without_a_gap() -> None:
     assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
+
+
+def test_the_docs_show_every_example() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "examples.md").read_text()
+    assert re.findall(r'^--8<-- "examples/(.+)"$', page, re.M) == [path.name for path in EXAMPLES]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

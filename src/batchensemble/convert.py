@@ -52,6 +52,7 @@ def convert(
             is `net`), "first" (r drawn from N(1, 0.5) in the first converted layer, ones elsewhere). A number in
             brackets changes the chance of +1 or the spread: "sign(0.9)", "normal(0.1)".
         norm: "shared" norms, or one per "member".
+            Use "member" when training a network with batch norms from scratch.
         rank: components of the fast matrix, `W ∘ sum_j s_j r_jᵀ`.
         combine: how members become one answer in `eval()`: "softmax", "sigmoid", "mean", "vote", a callable on the
             `(members, N, ...)` outputs, or `None` (no common answer).

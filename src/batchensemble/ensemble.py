@@ -362,6 +362,12 @@ class Ensemble(nn.Module):
         """The network's own config (Transformers)."""
         return self.net.config
 
+    def __getattr__(self, name: str) -> Any:
+        """What Transformers' Trainer asks a network, and does otherwise if it gets no answer."""
+        if name in ("accepts_loss_kwargs", "loss_type"):
+            return getattr(self.net, name)
+        return super().__getattr__(name)
+
     def gradient_checkpointing_enable(
         self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
     ) -> None:
