@@ -10,8 +10,12 @@ from torch.nn.functional import cross_entropy
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
+    ConvNextConfig,
+    ConvNextForImageClassification,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
     Trainer,
     TrainingArguments,
 )
@@ -90,3 +94,41 @@ def test_tied_weights_are_saved_by_the_ensemble_itself(tmp_path) -> None:
     model.save(tmp_path / "ensemble.safetensors")
     again = be.load(tmp_path / "ensemble.safetensors", gpt2()).eval()
     torch.testing.assert_close(again(WORDS).logits, model.eval()(WORDS).logits)
+
+
+def convnext() -> tuple[Any, list[dict[str, Any]], str]:
+    net = ConvNextForImageClassification(ConvNextConfig(hidden_sizes=[8] * 4, depths=[1] * 4, num_labels=2))
+    images = torch.randn(16, 3, 32, 32)
+    rows = [{"pixel_values": image, "labels": torch.tensor(i % 2)} for i, image in enumerate(images)]
+    return net, rows, "classifier"
+
+
+def llama() -> tuple[Any, list[dict[str, Any]], str]:
+    net = LlamaForCausalLM(LlamaConfig(vocab_size=50, **SIZES))
+    return net, [{"input_ids": words, "labels": words} for words in WORDS[:16]], "model.layers.0.mlp.up_proj"
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("make", [convnext, llama])  # one takes no count of labels, the other shifts its labels
+def test_gradients_are_those_of_the_network_however_they_are_accumulated(make: Any, steps: int, tmp_path) -> None:
+    torch.manual_seed(0)
+    net, rows, layer = make()
+    model, found = be.convert(net, members=2, init="ones"), []
+    for one, inside in ((net, net), (model, model.net)):
+        weight, optimizer = inside.get_submodule(layer).weight, torch.optim.SGD(one.parameters(), lr=0.0)
+        optimizer.register_step_pre_hook(lambda *_, weight=weight: found.append(weight.grad.clone()))
+        arguments = TrainingArguments(
+            tmp_path,
+            max_steps=1,
+            per_device_train_batch_size=16 // steps,
+            gradient_accumulation_steps=steps,
+            max_grad_norm=0,
+            label_names=["labels"],
+            save_strategy="no",
+            use_cpu=True,
+            report_to=[],
+            disable_tqdm=True,
+            logging_strategy="no",
+        )
+        Trainer(one, arguments, train_dataset=rows, optimizers=(optimizer, None)).train()
+    torch.testing.assert_close(*found)

@@ -362,11 +362,15 @@ class Ensemble(nn.Module):
         """The network's own config (Transformers)."""
         return self.net.config
 
-    def __getattr__(self, name: str) -> Any:
-        """What Transformers' Trainer asks a network, and does otherwise if it gets no answer."""
-        if name in ("accepts_loss_kwargs", "loss_type"):
-            return getattr(self.net, name)
-        return super().__getattr__(name)
+    @property
+    def accepts_loss_kwargs(self) -> bool:
+        """Whether the network's own loss takes the number of labels in all batches of a step (Transformers' Trainer)."""
+        return self.net.accepts_loss_kwargs  # type: ignore[return-value]
+
+    @property
+    def loss_type(self) -> Any:
+        """The kind of the network's own loss (Transformers' Trainer)."""
+        return self.net.loss_type
 
     def gradient_checkpointing_enable(
         self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
