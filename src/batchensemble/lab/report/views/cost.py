@@ -25,16 +25,12 @@ CLAIMED = 4
 Curves = Mapping[str, Curve]
 
 
-def cost_by_size(
-    claimed: Mapping[str, float], *, name: str = "cost", title: str = "Cost against ensemble size"
-) -> View:
+def cost_by_size(claimed: Mapping[str, float]) -> View:
     """Draws test time, memory (on a GPU) and parameters against the ensemble's size.
 
     Args:
         claimed: the cost of four members according to the paper, relative to one network, by metric
             (`relative_seconds`, `relative_memory`, `relative_parameters`); drawn only at the paper's scale.
-        name: name of its files.
-        title: what it shows.
 
     Reads `cost` of the records: a list of `{"kind", "members", "relative_seconds", ...}`.
     """
@@ -64,7 +60,7 @@ def cost_by_size(
 
         alt = f"{', '.join(heading for heading, *_ in found)} against the number of members."
         size = (2.6 * across + 0.6, 0.9 + 2.7 * rows_of(len(found), across))
-        return Figure(name, title, f"{how} {circumstances(evidence)}", alt, draw, size)
+        return Figure("cost", "Cost against ensemble size", f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 

@@ -11,7 +11,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, MUTED, ORANGE, WIDTH
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,16 +26,14 @@ Entropies = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Entropies of known and of unseen images."""
 
 
-def entropy_histograms(
-    *, rows: str = "method", name: str = "entropy", title: str = "Entropy on known and on unseen classes"
-) -> View:
+def entropy_histograms() -> View:
     """Draws histograms for known and unseen images and every method, with the AUROC of telling them apart.
 
     Reads the arrays `entropy_known` and `entropy_unknown` and the metric `auroc` of the records.
     """
 
     def view(evidence: Evidence) -> Figure:
-        kinds = evidence.kinds(rows)
+        kinds = evidence.kinds(METHOD)
         drawn = {name: both for name, part in kinds.items() if (both := _entropies(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has been measured on unseen classes")
@@ -53,7 +51,9 @@ def entropy_histograms(
 
         alt = f"Histograms of predictive entropy on known and unseen classes for {', '.join(drawn)}."
         size = (WIDTH, 0.8 + 1.9 * rows_of(len(drawn)))
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure(
+            "entropy", "Entropy on known and on unseen classes", f"{HOW} {circumstances(evidence)}", alt, draw, size
+        )
 
     return view
 

@@ -11,7 +11,7 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import GREY, MUTED, RED
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,6 @@ def prediction_maps(
     which: Literal["drawn", "telling"] = "drawn",
     *,
     count: int = 5,
-    rows: str = "method",
     name: str = "maps",
     title: str = "What every member says",
 ) -> View:
@@ -49,7 +48,6 @@ def prediction_maps(
         which: `drawn` for the first images, drawn at random by seed; `telling` for those where the single network is
             sure and wrong and the ensemble is right.
         count: images per method.
-        rows: the label that tells methods apart.
         name: name of its files.
         title: what it shows.
 
@@ -60,7 +58,7 @@ def prediction_maps(
     def view(evidence: Evidence) -> Figure:
         firsts = {
             name: next(part.with_array("pictures", "labels", "logits", "single", "rows"), None)
-            for name, part in evidence.kinds(rows).items()
+            for name, part in evidence.kinds(METHOD).items()
         }
         made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
         found = {name: maps for name, maps in made.items() if maps}

@@ -40,24 +40,17 @@ class _Recipe:
     naive: bool
 
 
-def recipes(
-    *,
-    rows: str = "recipe",
-    name: str = "recipes",
-    title: str = "Recipes: strong members that differ",
-) -> View:
+def recipes(*, title: str = "Recipes: strong members that differ") -> View:
     """Draws members' accuracy against their disagreement, with lines of equal ensemble accuracy.
 
     Args:
-        rows: the label that names recipes.
-        name: name of its files.
         title: what it shows.
 
     Reads `member_accuracy`, `disagreement` and `accuracy` of the records.
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = [made for one in evidence.labels(rows) if (made := _recipe(evidence.where(**{rows: one}), one))]
+        found = [made for one in evidence.labels("recipe") if (made := _recipe(evidence.where(recipe=one), one))]
         if not found:
             raise NotMeasured("no recipe has been measured")
         found.sort(key=lambda one: -one.ensemble)
@@ -73,7 +66,7 @@ def recipes(
 
         alt = f"{len(found)} recipes: members' accuracy against disagreement."
         size = (WIDTH * 1.3, max(4.0, 0.8 + 0.21 * len(found)))
-        return Figure(name, title, f"{how} {circumstances(evidence)}", alt, draw, size)
+        return Figure("recipes", title, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
