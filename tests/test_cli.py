@@ -214,7 +214,8 @@ def test_what_cannot_be_written_is_not_drawn(run, monkeypatch):
 
 
 def test_a_log_file_gets_a_line_for_every_run_that_is_done(run):
-    assert "run 2 of 2: smoke/counting-" in run("run", "counting").output
+    key = Run("counting", {"to": 9}, "smoke").key
+    assert f"run 2 of 2: far, seed 0 (counting-{key})\n" in run("run", "counting").output
     assert "run 2 of 2" not in run("run", "counting").output
 
 
@@ -235,7 +236,7 @@ def test_an_interrupted_run_says_how_to_go_on(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "perform", interrupted)
+    monkeypatch.setattr(cli, "perform_all", interrupted)
     done = run("run", "counting")
     assert done.exit_code == 130
     assert done.stderr == "interrupted: what is recorded stays, and the same command goes on from there\n"
@@ -253,7 +254,7 @@ def test_a_training_that_diverged_and_an_extra_that_is_missing_are_said_in_one_l
     def failed(*_, **__):
         raise error
 
-    monkeypatch.setattr(cli, "perform", failed)
+    monkeypatch.setattr(cli, "perform_all", failed)
     done = run("run", "counting")
     assert done.exit_code == 1
     assert done.stderr == f"error: {error}\n"
@@ -263,7 +264,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(run, monkeypatch):
     def closed(*_, **__):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(cli, "perform", closed)
+    monkeypatch.setattr(cli, "perform_all", closed)
     assert "error" not in run("run", "counting").output
 
 

@@ -4,7 +4,7 @@ import difflib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,9 @@ from batchensemble import __version__
 from batchensemble.disk import Busy
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS
+from batchensemble.lab.experiments.jobs import jobs_of
 from batchensemble.lab.experiments.translators import until
-from batchensemble.lab.records import SCALES, Run, Scale
+from batchensemble.lab.records import SCALES, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict, write_report
 from batchensemble.lab.report.circumstances import SCALE_MEANING
 from batchensemble.lab.report.look import look
@@ -29,9 +30,9 @@ from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.corrupted import prepare_corrupted
 from batchensemble.lab.studies.images import load_images
-from batchensemble.lab.studies.perform import perform
+from batchensemble.lab.studies.perform import Job, perform_all
 from batchensemble.lab.studies.speed import command as speed
-from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation.command import find_translator, translated_lines
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 from batchensemble.lab.training.progress import Bars, Silent, bars
@@ -138,7 +139,7 @@ def run(
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
         if until_perplexity is not None:
             experiments = [until(experiment, until_perplexity) for experiment in experiments]
-        _perform(_todo(experiments, scale, chosen, only or []), store, context)
+        _perform(jobs_of(experiments, scale, chosen, only or ()), store, context)
         for experiment in experiments:
             _print(experiment, scale, store, chosen)
 
@@ -184,7 +185,7 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         store = Store(work / "results")
         for case in DIGITS.cases("smoke"):
             store.path(case.run).unlink(missing_ok=True)  # a demo should show the work
-        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device))
+        _perform(jobs_of([DIGITS], "smoke"), store, Context(None, Path(fresh), device))
         _print(DIGITS, "smoke", store, None)
         page = write_report(store.all(), [DIGITS], work, progress=True)[0]
         console.print(f"\n{DEMO}\nThe same with pictures: {page}", highlight=False, markup=False)
@@ -248,52 +249,17 @@ def bench(
             raise ValueError("; ".join(broken))
 
 
-def _todo(
-    experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int] | None, only: Sequence[str]
-) -> dict[Run, Study]:
-    """Returns the runs of the experiments, each once, for rows that carry all the labels in `only`."""
-    cases = [(case, experiment.study) for experiment in experiments for case in experiment.cases(scale, seeds)]
-    wanted = {label.casefold() for label in only}
-    todo = {
-        case.run: study for case, study in cases if wanted <= {str(label).casefold() for label in case.labels.values()}
-    }
-    if not todo:
-        known = sorted({str(label) for case, _ in cases for label in case.labels.values()})
-        raise ValueError(f"no row is labelled {' and '.join(only)}; there are {'; '.join(known)}")
-    return todo
-
-
-def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
-    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run.
-
-    Runs that another process is working on come last, so that several processes share the work.
-    """
-    for study in todo.values():
-        study.check_devices(context.devices)  # before other processes are started
-    together = is_one_of_several(context.devices)  # processes that train together keep to one order
+def _perform(jobs: Sequence[Job], store: Store, context: Context) -> None:
+    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
+    for job in jobs:
+        job.study.check_devices(context.devices)  # before other processes are started
     with _progress(context) as progress:
-        context = replace(context, progress=progress)
-        at_first = context if together else replace(context, wait=False)
-        progress.start("runs", len(todo))
-        busy: dict[Run, Study] = {}
-        for number, (run, study) in enumerate(todo.items(), start=1):
-            if not (console.is_terminal or store.has(run)):
-                console.print(f"run {number} of {len(todo)}: {run.name}", highlight=False, soft_wrap=True)
-            try:
-                perform(study, run, store, at_first)
-            except Busy:
-                if together:
-                    raise
-                busy[run] = study
-            else:
-                progress.advance()
-        for run, study in busy.items():
-            with suppress(Busy):
-                perform(study, run, store, context)
-                progress.advance()
-        progress.end()
-    if left := [run.name for run in busy if not store.has(run)]:
-        raise Busy(f"another process is working on {', '.join(left)}: add --wait to wait for it")
+        perform_all(jobs, store, replace(context, progress=progress), _announce)
+
+
+def _announce(line: str) -> None:
+    if not console.is_terminal:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, RECIPES, SINGLE, recipe
 from batchensemble.lab.experiments.digits import DIGITS
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
+from batchensemble.lab.experiments.jobs import jobs_of
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Naive
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import SCALES, Record, Run, plain
@@ -46,6 +47,13 @@ def test_runs_are_shared():
         {case.run for case in EXPERIMENTS[f"cifar-{n}"].cases("paper")} for n in ("diversity", "partial")
     )
     assert diversity < partial
+
+
+def test_a_run_of_two_experiments_is_one_job_in_the_words_of_the_first():
+    accuracy, calibration = EXPERIMENTS["cifar-accuracy"], EXPERIMENTS["cifar-calibration"]
+    jobs = jobs_of([accuracy, calibration], "paper")
+    assert [job.run for job in jobs] == [case.run for case in accuracy.cases("paper")]
+    assert jobs[0].words == "Single, CIFAR-10, seed 0"
 
 
 def test_the_papers_recipes():
