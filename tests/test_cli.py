@@ -79,6 +79,19 @@ def test_run_records_and_prints_the_table(run, tmp_path):
     assert "2/2" in run("list").output
 
 
+def test_the_demo_runs_anew_prints_every_table_and_explains_them(run, monkeypatch, tmp_path):
+    other = replace(COUNTING, id="more", show=(comparison("accuracy", title="More counting"),))
+    monkeypatch.setattr(cli, "DIGITS", COUNTING)
+    monkeypatch.setattr(cli, "NOISE", other)
+    for _ in range(2):
+        done = run("demo")
+        assert done.exit_code == 0, done.output
+        assert "run 1 of 2: up, seed 0" in done.output
+    words = " ".join(done.output.split())
+    assert all(text in words for text in ("Accuracy of counting", "More counting", cli.DEMO, "runs/demo/report.html"))
+    assert (tmp_path / "runs" / "demo" / "report.html").exists()
+
+
 def test_what_is_recorded_is_not_run_again(run, tmp_path):
     run("run", "counting")
     file = Store(tmp_path / "results").path(Run("counting", {"to": 3}, "smoke"))

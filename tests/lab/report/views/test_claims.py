@@ -50,7 +50,7 @@ def test_two_seeds_know_little_of_their_own_noise() -> None:
 
 def test_the_numbers_are_in_the_words() -> None:
     found = higher("accuracy", A, B, "A beats B.")(measured(A=[0.95, 0.95], B=[0.92, 0.92]))
-    words = "A: 95.00 ± 0.00 % (n = 2); B: 92.00 ± 0.00 % (n = 2); +3.00 points with a standard error of 0.00."
+    words = "A: 95.00 % (n = 2); B: 92.00 % (n = 2); +3.00 points with a standard error of 0.00."
     assert found.markdown() == f"- **holds**: A beats B. {words}"
     assert "1.03 times" in ratio("accuracy", A, B, ".")(measured(A=[0.95], B=[0.92])).words
 
