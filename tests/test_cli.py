@@ -81,6 +81,7 @@ def test_run_records_and_prints_the_table(run, tmp_path):
 
 def test_the_demo_runs_anew_prints_every_table_and_explains_them(run, monkeypatch, tmp_path):
     other = replace(COUNTING, id="more", show=(comparison("accuracy", title="More counting"),))
+    monkeypatch.setattr("torch.set_num_threads", lambda _: None)  # which would outlast the test
     monkeypatch.setattr(cli, "DIGITS", COUNTING)
     monkeypatch.setattr(cli, "NOISE", other)
     for _ in range(2):

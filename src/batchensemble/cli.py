@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
@@ -183,6 +184,7 @@ def data(
 @app.command()
 def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) -> None:
     """Train every method on handwritten digits, side by side, with three seeds, in about a minute."""
+    torch.set_num_threads(1)  # networks this small are no faster on several cores, and much slower on busy ones
     with _plain_errors(), tempfile.TemporaryDirectory() as fresh:
         store = Store(work / "results")
         experiments = (DIGITS, NOISE)  # of the same networks
