@@ -8,6 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import INK
 from batchensemble.lab.report.views.lines import Curve, draw_curves
+from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -49,9 +50,9 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
         how, rings = (f"{HOW} {RINGS}", claimed) if evidence.comparable else (HOW, {})
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across)
+            axes, look = grid(canvas, len(found), across), looks([curves for *_, curves in found])
             for panel, (heading, metric, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves)
+                draw_curves(panel, curves, look)
                 _reference(panel, curves, rings.get(metric))
                 panel.set_title(heading)
             canvas.supylabel("times one network (log)", fontsize=10)

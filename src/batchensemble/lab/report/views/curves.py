@@ -20,6 +20,7 @@ from batchensemble.lab.report.views.lines import (
     name_ends,
     spread_out,
 )
+from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import METHOD, View
 
@@ -120,13 +121,17 @@ def _figure(
         raise NotMeasured(f"no run has {' or '.join(names)} by {xlabel}")
     apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
 
+    coloured = {
+        title: {name: curve for name, curve in curves.items() if not highlight or name in highlight}
+        for title, (curves, _) in drawn.items()
+    }
+
     def draw(canvas: "Canvas") -> None:
-        axes = grid(canvas, len(drawn))
+        axes, look = grid(canvas, len(drawn)), looks(list(coloured.values()))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
-            grey = {name: curve for name, curve in curves.items() if highlight and name not in highlight}
-            coloured = {name: curve for name, curve in curves.items() if name not in grey}
+            grey = {name: curve for name, curve in curves.items() if name not in coloured[title]}
             draw_background(panel, grey, shown.factor)
-            draw_curves(panel, coloured, band=band, factor=shown.factor)
+            draw_curves(panel, coloured[title], look, band=band, factor=shown.factor)
             dress(panel, shown.heading, xlabel, log=log)
             if title in apart:
                 spread_out(panel, curves.values(), shown.factor)

@@ -10,6 +10,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
 from batchensemble.lab.report.views.lines import Curve, band_words, draw_curves, dress
+from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import METHOD, View
 
@@ -41,9 +42,9 @@ def over_label(
             raise NotMeasured(f"no method has {' or '.join(one.name for one in shown)} at more than one {label}")
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across=len(shown))
+            axes, look = grid(canvas, len(found), across=len(shown)), looks([curves for *_, curves in found])
             for panel, (place, part, one, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves, factor=one.factor)
+                draw_curves(panel, curves, look, factor=one.factor)
                 if evidence.comparable:
                     _rings(panel, part, label, one)
                 dress(panel, one.heading, xlabel or label)
