@@ -248,7 +248,8 @@ def bench(
         with bars(console) as progress:
             record = speed.measured(settings, quick, Context(device=device, progress=progress), out)
         for table in speed.tables(record):
-            console.print(table)
+            print_whole(console, table)
+            console.print()
         for name, reason in record.metrics["skipped"].items():
             console.print(f"{name}: not measured, {reason}", highlight=False, markup=False)
         console.print(f"Written to {out}", highlight=False, markup=False)
