@@ -70,26 +70,28 @@ Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), 
 ScaleOption = Annotated[
     Scale,
     typer.Option(
-        help="Seconds on a CPU; minutes; the published setting with a fifth of its epochs; the published setting."
+        help="smoke: seconds on a CPU; small: minutes; short: the published setting with a fifth of its epochs; "
+        "paper: the published setting."
     ),
 ]
-DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets; by default a cache.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of the records.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="Folder with the data sets; a cache by default.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="Folder with the records.")]
 WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 DevicesOption = Annotated[
-    int, typer.Option(min=1, help="Number of devices that train together; `torchrun` works as well.")
+    int, typer.Option(min=1, help="Number of devices to train on together; `torchrun` works, too.")
 ]
-SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments' own, as 0,1,2.")]
+SeedsOption = Annotated[str, typer.Option(help="Seeds to use instead of the experiments' own, e.g. 0,1,2.")]
 OnlyOption = Annotated[
-    list[str] | None, typer.Option(help="Only rows labelled so, as 'Single'; several labels must all be there.")
+    list[str] | None,
+    typer.Option(help="Only rows with this label, e.g. 'Single'; given several times, only rows with all of them."),
 ]
 UntilOption = Annotated[
-    float | None, typer.Option(help="Stop translators at this validation perplexity, and show what they took.")
+    float | None, typer.Option(help="Stop translators at this validation perplexity, and show how long they took.")
 ]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is doing.")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is working on.")]
 SharedOption = Annotated[
-    bool, typer.Option("--shared", help="Other work shares the machine: leave times out of the records.")
+    bool, typer.Option("--shared", help="Leave times out of the records, because other work shares the machine.")
 ]
 
 
@@ -111,7 +113,7 @@ def list_(results: ResultsOption = Path("results")) -> None:
         table.add_row(*row)
     print_whole(console, table)
     console.print(
-        f"\nRecorded / all runs, from the folder {results}. Start with: batchensemble run all --scale smoke",
+        f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble run all --scale smoke",
         style="dim",
         markup=False,
     )
@@ -150,7 +152,7 @@ def run(
 @app.command()
 def report(
     results: ResultsOption = Path("results"),
-    out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("report"),
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the report to.")] = Path("report"),
 ) -> None:
     """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
     with _plain_errors():
@@ -169,7 +171,7 @@ def data(
     names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
     data: DataOption = None,
 ) -> None:
-    """Download data sets, verified by checksum, to where experiments look for them; corrupted ones are generated."""
+    """Download data sets to where experiments look for them, and verify them; corrupted versions are generated."""
     with _plain_errors():
         if unknown := [name for name in names if name not in FILES]:
             raise ValueError(f"data sets are {', '.join(FILES)}; got {', '.join(unknown)}")
@@ -201,8 +203,8 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
 @app.command()
 def translate(
     model: Annotated[str, typer.Argument(help="A translator's folder, or the name of its weights in a record.")],
-    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add the members' disagreement.")] = False,
-    beams: Annotated[int, typer.Option(help="Beams of the search.")] = 4,
+    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Print the members' disagreement, too.")] = False,
+    beams: Annotated[int, typer.Option(help="Number of beams.")] = 4,
     alpha: Annotated[float, typer.Option(help="Exponent of the length penalty.")] = 0.6,
     device: DeviceOption = "auto",
     work: WorkOption = Path("runs"),
@@ -218,28 +220,28 @@ def translate(
 def bench(
     network: Annotated[str | None, typer.Option(help="resnet32x4, resnet14 or mlp.", show_default="resnet32x4")] = None,
     members: Annotated[int | None, typer.Option(help="Members of every ensemble.", show_default="4")] = None,
-    inputs: Annotated[str | None, typer.Option(help="Batch sizes of inference.", show_default="8,128,512")] = None,
+    inputs: Annotated[str | None, typer.Option(help="Batch sizes for inference.", show_default="8,128,512")] = None,
     rows: Annotated[
-        str | None, typer.Option(help="Batch sizes of a training step.", show_default="128,512,1024")
+        str | None, typer.Option(help="Batch sizes for a training step.", show_default="128,512,1024")
     ] = None,
     layers: Annotated[
-        str | None, typer.Option(help="Linear layers alone: MEMBERSxROWSxWIDTH, or '' for none.", show_default="three")
+        str | None, typer.Option(help="Single linear layers, as MEMBERSxROWSxWIDTH; '' for none.", show_default="three")
     ] = None,
-    repeats: Annotated[int | None, typer.Option(help="Every time is the median of so many.", show_default="30")] = None,
+    repeats: Annotated[int | None, typer.Option(help="Repetitions; their median counts.", show_default="30")] = None,
     compiled: Annotated[
         bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.", show_default="on a GPU")
     ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only cases whose names contain this.")] = None,
-    way: Annotated[list[str] | None, typer.Option(help="Only this kind of ensemble, as BatchEnsemble.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help="Only this kind of ensemble, e.g. BatchEnsemble.")] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(help="Fail above this ratio, as 'training step, 128 rows=1.10' or 'memory of ...=1.5'."),
+        typer.Option(help="Fail above this ratio, e.g. 'training step, 128 rows=1.10' or 'memory of ...=1.5'."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to see that it runs.")] = False,
-    out: Annotated[Path, typer.Option("--out", help="File of the record.")] = Path("speed.json"),
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to check that it runs.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="File to write the record to.")] = Path("speed.json"),
     device: DeviceOption = "auto",
 ) -> None:
-    """Time ensembles beside the plain network, independent networks and other libraries, as ratios within one run."""
+    """Compare the speed of ensembles with that of one network, independent networks and other libraries."""
     how: dict[str, Any] = {"network": network, "members": members, "inputs": inputs, "rows": rows, "layers": layers}
     how |= {"repeats": repeats, "compiled": compiled, "only": only, "ways": way}
     with _plain_errors():
@@ -337,7 +339,7 @@ def _folder(path: Path, option: str) -> Path:
 def _seeds(text: str) -> list[int] | None:
     parts = text.split(",") if text else []
     if not all(part.strip().isdecimal() for part in parts):
-        raise typer.BadParameter(f"expected numbers as 0,1,2; got {text!r}.", param_hint="--seeds")
+        raise typer.BadParameter(f"expected numbers like 0,1,2; got {text!r}.", param_hint="--seeds")
     if large := [part for part in parts if int(part) > MOST_SEED]:
         raise typer.BadParameter(f"a seed is at most {MOST_SEED}; got {large[0]}.", param_hint="--seeds")
     return [int(part) for part in parts] or None

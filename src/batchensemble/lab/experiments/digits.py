@@ -52,10 +52,10 @@ DIGITS = Experiment(
 NOISE = Experiment(
     id="digits-noise",
     item="Not in the paper: the same networks, shown noise",
-    claim="Members that agree on digits disagree on what is no digit.",
+    claim="Members that agree on digits disagree on noise.",
     study=CLASSIFICATION,
     show=(
-        comparison(ON_DIGITS, ON_NOISE, "auroc", title="Digits and noise, told apart by entropy"),
+        comparison(ON_DIGITS, ON_NOISE, "auroc", title="Telling noise from digits by entropy"),
         entropy_histograms(),
     ),
     scales=_grids("Digits and noise", test="unseen"),

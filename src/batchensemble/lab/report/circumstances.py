@@ -10,9 +10,9 @@ from batchensemble.lab.report.evidence import Evidence, number_of
 SCALE_MEANING: Mapping[Scale, str] = {
     "paper": "the published setting",
     "short": "the published networks, data and methods with a fifth of the epochs",
-    "small": "smaller or shorter than the paper's setting: not comparable with its numbers one to one",
-    "smoke": "tiny networks on synthetic or embedded data, seconds of training: it shows that everything runs, "
-    "and says nothing about the paper",
+    "small": "smaller or shorter than the paper's setting, so not directly comparable with its numbers",
+    "smoke": "tiny networks on synthetic or bundled data, trained for seconds: it shows that everything runs, and says "
+    "nothing about the paper",
 }
 ABSENT = "not installed"  # what records say of a package that ran from source
 NAMED = 2  # if more rows have other seeds than most, they are not named

@@ -95,7 +95,9 @@ def test_one_seed_within_the_spread_of_the_others_decides_nothing(one, several) 
     assert higher("accuracy", one, several, ".")(near).verdict is Verdict.UNDECIDED
     assert higher("accuracy", one, several, ".")(far).verdict is Verdict.ONE_YES
     assert higher("accuracy", several, one, ".")(far).verdict is Verdict.ONE_NO
-    assert higher("accuracy", one, several, ".")(near).words.endswith("a standard error of 1.12, if both spread alike.")
+    assert higher("accuracy", one, several, ".")(near).words.endswith(
+        "a standard error of 1.12, assuming equal spread."
+    )
 
 
 def test_equal_numbers_are_neither_higher_nor_lower() -> None:

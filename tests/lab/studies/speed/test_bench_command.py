@@ -97,7 +97,7 @@ def test_options_change_the_settings_they_name():
     assert read_settings(False, network=None, inputs=None) == Settings()
     changed = read_settings(False, network="mlp", inputs="3", rows="", layers="", compiled=False, only=["a"])
     assert changed == Settings("mlp", inputs=(3,), rows=(), layers=(), compiled=False, only=("a",))
-    with pytest.raises(ValueError, match="numbers as 8,128; got '8;9'"):
+    with pytest.raises(ValueError, match="numbers like 8,128; got '8;9'"):
         numbers("8;9")
     with pytest.raises(ValueError, match="MEMBERSxROWSxWIDTH"):
         layer_sizes("4x16")

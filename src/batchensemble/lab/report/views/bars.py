@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-HOW = "Bars are means, their whiskers one sample standard deviation over seeds."
+HOW = "Bars are means; whiskers are one sample standard deviation over seeds."
 ALONE = "Bars are single runs."
 RINGS = "Rings are the paper's numbers."
 EDGE = 0.33  # from the middle of a bar to its edge, as a share of a row

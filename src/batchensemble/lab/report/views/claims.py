@@ -164,7 +164,7 @@ def _difference(pair: _Pair, claim: _Claim) -> str:
     words = f"{sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
     if claim.counted or pair.error is None:
         return words
-    alike = ", if both spread alike" if pair.one_seed else ""
+    alike = ", assuming equal spread" if pair.one_seed else ""
     return f"{words} with a standard error of {pair.quantity.text(pair.error)}{alike}"
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 PANELS = {"relative_seconds": "test time", "relative_memory": "memory", "relative_parameters": "parameters"}
 HOW = (
-    "Everything is relative to one network on the same pictures, on logarithmic axes; the dotted line is the cost of "
-    "that many networks."
+    "Relative to one network on the same images, on logarithmic axes; the dotted line is the cost of as many separate "
+    "networks."
 )
-RINGS = "Rings: what the paper says of four members."
+RINGS = "Rings: the paper's claim for four members."
 CLAIMED = 4
 Curves = Mapping[str, Curve]
 
@@ -55,7 +55,7 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
                 draw_curves(panel, curves, look)
                 _reference(panel, curves, rings.get(metric))
                 panel.set_title(heading)
-            canvas.supylabel("times one network (log)", fontsize=10)
+            canvas.supylabel("relative to one network (log)", fontsize=10)
             canvas.supxlabel("members (log)", fontsize=10)
             legend(canvas, axes)
 
@@ -88,7 +88,7 @@ def _reference(panel: "Axes", curves: Curves, claim: float | None) -> None:
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     sizes = sorted({size for curve in curves.values() for size in curve.x})
-    panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="that many networks")
+    panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="separate networks")
     if claim is not None:
         panel.plot(CLAIMED, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
     panel.set(xscale="log", yscale="log")

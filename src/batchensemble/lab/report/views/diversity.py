@@ -19,8 +19,8 @@ Points = list[tuple[float, float]]
 """Accuracy and diversity of members, in displayed units."""
 
 HOW = (
-    "Every point is a member (of dropout: a sample of its masks): its own accuracy, and how far it is from the first "
-    "member of the same run, which lies at zero."
+    "Each point is a member (for dropout, a sample): its own accuracy, and its distance from the first member of the "
+    "same run, which lies at zero."
 )
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 BINS = 30
 HOW = (
-    "Entropy of the mean prediction in nats, all seeds together, as a share of the pictures in each bin. AUROC: how "
-    "often an unseen picture has more entropy than a known one (50 % is chance)."
+    "Entropy of the mean prediction, all seeds pooled: the share of images in each bin. AUROC: how often an unseen "
+    "image has higher entropy than a known one (50 % is chance)."
 )
 Entropies = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Entropies of known and of unseen images."""
@@ -46,7 +46,7 @@ def entropy_histograms() -> View:
                 panel.set_title(name)
                 _write_auroc(panel, kinds[name])
             canvas.supxlabel("predictive entropy (nats)", fontsize=10)
-            canvas.supylabel("share of pictures (%)", fontsize=10)
+            canvas.supylabel("share of images (%)", fontsize=10)
             legend(canvas, axes)
 
         alt = f"Histograms of predictive entropy on known and unseen classes for {', '.join(drawn)}."
@@ -70,7 +70,7 @@ def _entropies(part: Evidence) -> Entropies | None:
 
 
 def _panel(panel: "Axes", both: Entropies, bins: NDArray[Any]) -> None:
-    for values, colour, label, fill in zip(both, (BLUE, ORANGE), ("known", "never seen"), (0.35, 0.25), strict=True):
+    for values, colour, label, fill in zip(both, (BLUE, ORANGE), ("known", "unseen"), (0.35, 0.25), strict=True):
         shares = 100 * np.histogram(values, bins)[0] / len(values)
         panel.stairs(shares, bins, fill=True, color=colour, alpha=fill)
         panel.stairs(shares, bins, color=colour, linewidth=1.6, label=label)

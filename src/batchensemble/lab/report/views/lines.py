@@ -18,8 +18,8 @@ Look = Mapping[str, Any]
 """A line's colour, marker and dash, as matplotlib's keywords."""
 Band = Literal["deviation", "error"]
 BANDS: Mapping[Band, str] = {
-    "deviation": "Lines are means and bands one sample standard deviation over seeds.",
-    "error": "Lines are means and bands one standard error over seeds.",
+    "deviation": "Lines are means; bands are one sample standard deviation over seeds.",
+    "error": "Lines are means; bands are one standard error over seeds.",
 }
 
 GAP = 0.065  # between names, as a share of a panel's height

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 CLASSES = 10  # most columns; with more classes, the most probable are shown
 HOW = (
-    "Each map gives the probability of every class (columns) according to the members' mean, to each member E1, E2, "
-    "... and to a single network (rows); darker is more probable. The right class is framed and named in red."
+    "Each map shows the probability of every class (columns) according to the members' mean, each member (E1, E2, "
+    "...) and a single network (rows); darker is more probable. The correct class is framed and labelled in red."
 )
 
 
@@ -40,7 +40,7 @@ def prediction_maps(
     *,
     count: int = 5,
     name: str = "maps",
-    title: str = "What every member says",
+    title: str = "What every member predicts",
 ) -> View:
     """Draws images with the probabilities of mean, members and a single network, for every method.
 
@@ -63,8 +63,8 @@ def prediction_maps(
         made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
         found = {name: maps for name, maps in made.items() if maps}
         if not found:
-            telling = "there is no picture of which the single network is wrong and the ensemble right"
-            raise NotMeasured("no run has kept pictures" if which == "drawn" else telling)
+            telling = "there is no image on which the single network is wrong and the ensemble right"
+            raise NotMeasured("no run has kept images" if which == "drawn" else telling)
 
         across = max(map(len, found.values()))
 
@@ -76,7 +76,7 @@ def prediction_maps(
                 for place in range(across):
                     _column(axes[:, place], maps[place] if place < len(maps) else None, first=place == 0)
 
-        alt = f"Test pictures with the class probabilities of mean, members and single for {', '.join(found)}."
+        alt = f"Test images with the class probabilities of mean, members and single for {', '.join(found)}."
         size = (1.75 * across + 0.4, 3.9 * len(found))
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 

@@ -20,12 +20,12 @@ LINES = 6
 RADII = (10.0, 16.0, 23.0, 31.0)  # in points, from a mark to its number
 LETTERS = np.array([11.0, 9.0])  # in points, the room a number needs
 HOW = (
-    "Each number is a recipe, listed with its ensemble accuracy beside the picture, the best first; the star is the "
-    "naive ensemble, squares are single networks."
+    "Each number is a recipe, listed beside the plot with its ensemble accuracy, best first; the star is the naive "
+    "ensemble, squares are single networks."
 )
 PLANE = (
-    "Lines of equal ensemble accuracy are those of the plane that fits these recipes best (least squares; what it "
-    "leaves unexplained has a standard deviation of {rest:.2f} points)."
+    "Dashed lines of equal ensemble accuracy are those of the plane fitted to these recipes by least squares, whose "
+    "residuals have a standard deviation of {rest:.2f} points."
 )
 
 

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 HOW = (
-    "The share of right answers by confidence, all seeds together; on the dashed line both agree. What is missing to "
-    "the confidence is orange (too sure), what goes beyond it green (not sure enough). The bars below count pictures; "
-    "where there are fewer than {few}, the bars above are faded."
+    "Accuracy by confidence, all seeds pooled; the dashed line is perfect calibration. Orange: overconfident. Green: "
+    "underconfident. The bars below show the share of images in each bin; bins with fewer than {few} are faded."
 )
 
 FEW = 10  # with fewer images, the share of right answers is mostly chance

@@ -19,8 +19,8 @@ Boxes = dict[int, list[float]]
 """By severity, one number per corruption: the mean over seeds."""
 
 HOW = (
-    "A box spans the quartiles over the kinds of corruption, its line is the median, its whiskers reach to the "
-    "mildest and the harshest kind; severity 0 is the clean test set. Numbers are means over seeds."
+    "Boxes span the quartiles over the kinds of corruption, with a line at the median and whiskers to the mildest and "
+    "the harshest kind; `clean` is the test set itself. Numbers are means over seeds."
 )
 
 

@@ -65,7 +65,7 @@ def numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part)
     except ValueError:
-        raise ValueError(f"expected numbers as 8,128; got {text!r}") from None
+        raise ValueError(f"expected numbers like 8,128; got {text!r}") from None
 
 
 def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
@@ -77,7 +77,7 @@ def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
     """
     found = [numbers(part.replace("x", ",")) for part in text.split(",") if part]
     if any(len(layer) != 3 for layer in found):
-        raise ValueError(f"expected layers as MEMBERSxROWSxWIDTH, 4x4096x1024; got {text!r}")
+        raise ValueError(f"expected layers as MEMBERSxROWSxWIDTH, such as 4x4096x1024; got {text!r}")
     return tuple((members, rows, width) for members, rows, width in found)
 
 
