@@ -1,5 +1,6 @@
 """Entropy of predictions on known classes and on classes never seen."""
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 BINS = 30
+WIDEST = 32  # letters of a title that fit above a panel
 HOW = (
     "Entropy of the mean prediction, all seeds pooled: the share of images in each bin. AUROC: how often an unseen "
     "image has higher entropy than a known one (50 % is chance)."
@@ -43,7 +45,7 @@ def entropy_histograms() -> View:
             axes = grid(canvas, len(drawn), sharex=True, sharey=True)
             for panel, (name, both) in zip(axes, drawn.items(), strict=True):
                 _panel(panel, both, np.linspace(0, top, BINS + 1))
-                panel.set_title(name)
+                panel.set_title(textwrap.fill(name, WIDEST))
                 _write_auroc(panel, kinds[name])
             canvas.supxlabel("predictive entropy (nats)", fontsize=10)
             canvas.supylabel("share of images (%)", fontsize=10)
