@@ -37,17 +37,17 @@ def trained(x: Tensor, y: Tensor) -> be.Ensemble:
 
 
 def drawn(curve: be.Ensemble, x: Tensor, y: Tensor) -> Figure:
-    """Data, members, their mean, and twice their spread."""
+    """Data, members, their mean, and two standard deviations around it."""
     grid = torch.linspace(-4, 4, 321)[:, None]
     p = curve.predict(grid)
     mean, spread, at = p.mean[:, 0], p.std[:, 0], grid[:, 0]
     figure = Figure(figsize=(7.2, 2.7), layout="constrained")
     axes = figure.add_subplot()
-    axes.fill_between(at, mean - 2 * spread, mean + 2 * spread, color=SKY, alpha=0.3, lw=0, label="twice their spread")
+    axes.fill_between(at, mean - 2 * spread, mean + 2 * spread, color=SKY, alpha=0.3, lw=0, label="mean ± 2 std")
     for i, member in enumerate(p.outputs[..., 0]):
         axes.plot(at, member, color=BLUE, lw=0.7, alpha=0.55, label=None if i else f"{MEMBERS} members")
-    axes.plot(at, mean, color=INK, lw=1.8, label="their mean")
-    axes.plot(at, torch.sin(2 * at), ":", color=ORANGE, lw=1.4, label="the sine")
+    axes.plot(at, mean, color=INK, lw=1.8, label="mean")
+    axes.plot(at, torch.sin(2 * at), ":", color=ORANGE, lw=1.4, label="true function")
     axes.plot(x, y, ".", color=ORANGE, ms=4, label="data", zorder=3)
     axes.axvspan(-1, 1, color=MUTED, alpha=0.08, lw=0)
     axes.text(0, -1.9, "no data", color=MUTED, ha="center", va="bottom")

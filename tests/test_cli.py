@@ -79,6 +79,20 @@ def test_run_records_and_prints_the_table(run, tmp_path):
     assert "2/2" in run("list").output
 
 
+def test_the_demo_runs_anew_prints_every_table_and_explains_them(run, monkeypatch, tmp_path):
+    other = replace(COUNTING, id="more", show=(comparison("accuracy", title="More counting"),))
+    monkeypatch.setattr("torch.set_num_threads", lambda _: None)  # which would outlast the test
+    monkeypatch.setattr(cli, "DIGITS", COUNTING)
+    monkeypatch.setattr(cli, "NOISE", other)
+    for _ in range(2):
+        done = run("demo")
+        assert done.exit_code == 0, done.output
+        assert "run 1 of 2: up, seed 0" in done.output
+    words = " ".join(done.output.split())
+    assert all(text in words for text in ("Accuracy of counting", "More counting", cli.DEMO, "runs/demo/report.html"))
+    assert (tmp_path / "runs" / "demo" / "report.html").exists()
+
+
 def test_what_is_recorded_is_not_run_again(run, tmp_path):
     run("run", "counting")
     file = Store(tmp_path / "results").path(Run("counting", {"to": 3}, "smoke"))
@@ -120,8 +134,8 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "countin"), 2, "did you mean counting?"),
         (("run", "zebra"), 2, "there are counting, failing"),
         (("run", "counting", "--data", "nowhere"), 2, "nowhere is not a folder"),
-        (("run", "counting", "--seeds", "one"), 2, "expected numbers as 0,1,2"),
-        (("run", "counting", "--seeds", "-1"), 2, "expected numbers as 0,1,2; got '-1'"),
+        (("run", "counting", "--seeds", "one"), 2, "expected numbers like 0,1,2"),
+        (("run", "counting", "--seeds", "-1"), 2, "expected numbers like 0,1,2; got '-1'"),
         (("run", "counting", "--seeds", "99999999999999999999"), 2, "a seed is at most 4294967295"),
         (("run", "counting", "--results", "a-file"), 2, "a-file is not a folder"),
         (("run", "counting", "--work", "a-file"), 2, "a-file is not a folder"),
@@ -214,7 +228,8 @@ def test_what_cannot_be_written_is_not_drawn(run, monkeypatch):
 
 
 def test_a_log_file_gets_a_line_for_every_run_that_is_done(run):
-    assert "run 2 of 2: smoke/counting-" in run("run", "counting").output
+    key = Run("counting", {"to": 9}, "smoke").key
+    assert f"run 2 of 2: far, seed 0 (counting-{key})\n" in run("run", "counting").output
     assert "run 2 of 2" not in run("run", "counting").output
 
 
@@ -235,7 +250,7 @@ def test_an_interrupted_run_says_how_to_go_on(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "perform", interrupted)
+    monkeypatch.setattr(cli, "perform_all", interrupted)
     done = run("run", "counting")
     assert done.exit_code == 130
     assert done.stderr == "interrupted: what is recorded stays, and the same command goes on from there\n"
@@ -253,7 +268,7 @@ def test_a_training_that_diverged_and_an_extra_that_is_missing_are_said_in_one_l
     def failed(*_, **__):
         raise error
 
-    monkeypatch.setattr(cli, "perform", failed)
+    monkeypatch.setattr(cli, "perform_all", failed)
     done = run("run", "counting")
     assert done.exit_code == 1
     assert done.stderr == f"error: {error}\n"
@@ -263,7 +278,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(run, monkeypatch):
     def closed(*_, **__):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(cli, "perform", closed)
+    monkeypatch.setattr(cli, "perform_all", closed)
     assert "error" not in run("run", "counting").output
 
 

@@ -161,6 +161,7 @@ def test_regression_by_hand() -> None:
     assert found.member_rmse == pytest.approx(squares.mean(1).sqrt().tolist())
     assert found.rmse == pytest.approx(mean.mean().sqrt().item())
     assert found.spread == pytest.approx(outputs.std(0, correction=0).square().mean().sqrt().item())
+    assert found.variation == pytest.approx(outputs.mean(0).std(0, correction=0).square().mean().sqrt().item())
     assert sum(error**2 for error in found.member_rmse) / M == pytest.approx(found.rmse**2 + found.spread**2)
     assert found.spread_over_error**2 == pytest.approx(1 - mean.mean().item() / squares.mean().item())
     gained = (squares[squares.mean(1).argmin()] - mean).numpy()
@@ -171,7 +172,7 @@ def test_regression_by_hand() -> None:
 
 def test_the_verdict_on_numbers() -> None:
     found = be.diagnose(ensemble(combine="mean"), numbers())
-    apart = replace(found, spread=0.2, member_rmse=(1.0, 1.0, 1.0))
+    apart = replace(found, spread=0.2, variation=4.0, member_rmse=(1.0, 1.0, 1.0))
 
     def verdict(gain: float) -> str:
         return replace(apart, mse_gain=gain, mse_gain_error=0.1).verdict
@@ -182,7 +183,7 @@ def test_the_verdict_on_numbers() -> None:
     assert [replace(apart, spread=spread).collapsed for spread in (0.1, 0.11)] == [True, False]
     text = str(replace(apart, rmse=0.98, mse_gain=0.0396, mse_gain_error=0.01))
     assert "error (RMSE)        0.98 (members 1, best 1)" in text
-    assert "spread              0.2, 0.20 of the members' error" in text
+    assert "spread              0.2, 0.20 of the members' error; their mean varies by 4 over the rows" in text
 
 
 def test_members_with_the_same_numbers_are_a_collapse() -> None:
@@ -190,6 +191,57 @@ def test_members_with_the_same_numbers_are_a_collapse() -> None:
     assert found.collapsed
     assert found.verdict.startswith("Collapsed")
     assert (found.spread, found.mse_gain) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+
+
+def regression(init: str, noise: float, repeated: bool = False) -> tuple[be.Ensemble, list[tuple[Tensor, Tensor]]]:
+    """An ensemble trained on a signal of standard deviation 1.2 with noise, and rows it has not seen."""
+    torch.manual_seed(0)
+    x = torch.randn(3000, 4)
+    y = (x[:, :1] * x[:, 1:2] + x[:, 2:3].sin()) + noise * torch.randn(3000, 1)
+    net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+    model = be.convert(net, members=4, init=init, combine="mean")
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        rows = torch.randint(2000, (256,))
+        optimizer.zero_grad()
+        answers = model.members(x[rows]) if repeated else model(x[rows])
+        F.mse_loss(answers, y[rows].expand_as(answers)).backward()
+        optimizer.step()
+    return model, [(x[2000:], y[2000:])]
+
+
+def test_noise_in_the_targets_is_no_collapse() -> None:
+    """Sound members are close beside an error of noise, and far apart beside what they answer."""
+    found = be.diagnose(*regression("sign", noise=5.0))
+    assert max(max(sides.values()) for sides in found.similarity.values()) < 0.5
+    assert found.spread_over_error < 0.1
+    assert not found.collapsed
+    words = f"The members differ (spread {found.spread:.2g}), but little beside the error ("
+    assert found.verdict.startswith(words)
+    assert found.verdict.endswith("): averaging cannot gain much. If the targets are noisy, this is expected.")
+
+
+@pytest.mark.parametrize(("init", "noise"), [("ones", 5.0), ("normal(0.01)", 5.0), ("normal(0.01)", 0.1)])
+def test_members_that_start_alike_on_the_same_rows_are_a_collapse(init: str, noise: float) -> None:
+    found = be.diagnose(*regression(init, noise, repeated=True))
+    assert found.collapsed
+    assert found.verdict.startswith("Collapsed")
+
+
+@pytest.mark.parametrize(("apart", "collapsed"), [(0.0, True), (1e-8, True), (0.3, False)])
+def test_constant_answers_are_a_collapse_if_they_are_equal(apart: float, collapsed: bool) -> None:
+    """Members that answer every row with a number of their own differ; there is no variation to go by."""
+    net = nn.Linear(4, 1)
+    nn.init.zeros_(net.weight)
+    model = be.convert(net, members=3, combine="mean", init="sign").double()
+    with torch.no_grad():
+        for member, bias in enumerate(model.net.bias):
+            bias.fill_(3.0 + apart * member)
+    found = be.diagnose(model, [(torch.randn(100, 4).double(), 5 * torch.randn(100, 1).double())])
+    assert found.variation == pytest.approx(0, abs=1e-12)
+    assert found.spread == pytest.approx(apart * (2 / 3) ** 0.5, abs=1e-12)
+    assert found.collapsed is collapsed
+    assert ("differ (spread 0.24), but little beside" in found.verdict) is not collapsed
 
 
 def test_numbers_and_targets_have_one_shape() -> None:

@@ -1,6 +1,7 @@
 import importlib
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -8,6 +9,9 @@ import pytest
 
 import batchensemble as be
 from batchensemble.lab.models import resnet
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run
+from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +41,14 @@ def test_a_number_that_was_edited_by_hand_is_drawn_anew(numbers: ModuleType) -> 
 def test_every_block_is_on_a_page(numbers: ModuleType) -> None:
     named = [match[2] for page in numbers.PAGES for match in numbers.MARK.finditer(page.read_text())]
     assert set(named) == set(numbers.NUMBERS)
+
+
+def test_what_a_record_lacks_was_not_measured(numbers: ModuleType) -> None:
+    complete = Record(Run("classification", {}, "smoke"), {"scaled_nll": 0.5}, Provenance("a laptop"))
+    lacking = replace(complete, metrics={})
+    draw = numbers.classification._mean
+    assert draw([complete, complete], quantity("scaled_nll")) == "0.500"
+    assert draw([complete, lacking], quantity("scaled_nll")) == "not measured"
 
 
 def test_every_committed_record_can_be_read() -> None:

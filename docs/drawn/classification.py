@@ -1,5 +1,6 @@
 """Image classification."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean
 
@@ -7,10 +8,11 @@ from batchensemble.lab.experiments.corruption import ACCURACY, ECE, NLL
 from batchensemble.lab.records import Record, Scale
 from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.evidence import Evidence
+from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.views import comparison
 from drawn.records import body, evidence_of
 
-CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "ece", "train_accuracy")
+CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "ece", "train_accuracy")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "train_accuracy")
 KNOWN = Quantity("entropy_known", "entropy, CIFAR-10", digits=3)
 UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
@@ -24,6 +26,12 @@ GAINS = {
     "BatchEnsemble, repeated batch, norm per member": "4 members, every image shown to each | released",
     "Naive ensemble, released schedule": "4 independent networks | released",
 }
+SCORES = (
+    Quantity("accuracy", "accuracy", " %", 100, 1),
+    Quantity("ece", "ECE", " %", 100, 1),
+    quantity("nll"),
+    quantity("scaled_nll"),
+)
 
 
 def gains() -> str:
@@ -31,12 +39,19 @@ def gains() -> str:
     evidence = _measured("cifar-accuracy", "short").where(data="CIFAR-100")
     found = {name: [result.record for result in evidence.where(method=name).results] for name in GAINS}
     one = found["Single"][0]
-    lines = ["| | schedule | accuracy | ECE | images in training | parameters |", "|---|---|---:|---:|---:|---:|"]
+    columns = (*(score.name for score in SCORES), "images in training", "parameters")
+    lines = [f"| | schedule | {' | '.join(columns)} |", "|---" * 2 + "|---:" * len(columns) + "|"]
     for name, records in ((name, records) for name, records in found.items() if records):
-        accuracy, ece = (100 * mean(record.metrics[metric] for record in records) for metric in ("accuracy", "ece"))
+        scores = (_mean(records, score) for score in SCORES)
         rows, size = _shown(records[0]) / _shown(one), records[0].metrics["parameters"] / one.metrics["parameters"]
-        lines.append(f"| {GAINS[name]} | {accuracy:.1f} % | {ece:.1f} % | {rows:g} x | {size:.2f} x |")
+        lines.append(f"| {GAINS[name]} | {' | '.join(scores)} | {rows:g} x | {size:.2f} x |")
     return "\n".join(lines)
+
+
+def _mean(records: Sequence[Record], score: Quantity) -> str:
+    """The mean over seeds; not measured if a record lacks it."""
+    found = [record.metrics.get(score.metric) for record in records]
+    return "not measured" if None in found else f"{score.text(mean(found))}{score.unit}"
 
 
 def _shown(record: Record) -> int:
@@ -48,10 +63,19 @@ def _shown(record: Record) -> int:
 
 def cifar_paper() -> str:
     """CIFAR-10 as the paper trains it, its numbers in parentheses."""
-    evidence = _recorded("cifar-accuracy", "paper").where(data="CIFAR-10")
-    calibration = evidence_of("cifar-calibration", "paper").where(data="CIFAR-10")
-    evidence = replace(evidence, published=(*evidence.published, *calibration.published))
-    return body(evidence, comparison("accuracy", "ece", "nll"), facts=True)
+    return body(_beside_the_paper("CIFAR-10"), comparison("accuracy", "ece", "nll", "scaled_nll"), facts=True)
+
+
+def cifar100_paper() -> str:
+    """CIFAR-100 as the paper trains it, as far as that has been done, its numbers in parentheses."""
+    return body(_beside_the_paper("CIFAR-100"), comparison(*CLEAN), facts=True)
+
+
+def _beside_the_paper(data: str) -> Evidence:
+    """What there is a record of at full length, beside the paper's accuracies and calibration errors."""
+    evidence = _recorded("cifar-accuracy", "paper").where(data=data)
+    calibration = evidence_of("cifar-calibration", "paper").where(data=data)
+    return replace(evidence, published=(*evidence.published, *calibration.published))
 
 
 def cifar_paper_members() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.records import Record, Scale
-from batchensemble.lab.report.circumstances import epochs_of
+from batchensemble.lab.report.circumstances import epochs_of, seed_counts
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.table import Table
 from batchensemble.lab.report.views import View
@@ -50,8 +50,8 @@ def body(evidence: Evidence, view: View, *, facts: bool = False) -> str:
 def where(evidence: Evidence) -> str:
     """Scale, seeds, epochs and machine in a line."""
     records = [result.record for result in evidence.results]
-    seeds, made = len({record.run.seed for record in records}), [record.provenance for record in records]
-    parts = [f"Scale `{evidence.scale}`", f"{seeds} seed{'s' * (seeds > 1)}", epochs_of(records)]
+    made = [record.provenance for record in records]
+    parts = [f"Scale `{evidence.scale}`", seed_counts(evidence), epochs_of(records)]
     parts += dict.fromkeys(f"{one.hardware}, torch {one.versions['torch']}" for one in made)
     return f"{'; '.join(filter(None, parts))}."
 

@@ -1,11 +1,12 @@
 """Our time over that of plain networks: records of `batchensemble bench`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE
+from batchensemble.lab.studies.speed.command import how_run
 from batchensemble.lab.studies.speed.ways import OURS, OWN_NORMS, WAYS
 from drawn.records import evidence_of, made, speeds, where
 
@@ -89,14 +90,14 @@ def _network_table(machine: Machine) -> str:
     """Our time beside one network on the same inputs, and beside the plain network on as many rows."""
     single, over = machine.over(SINGLE), machine.over(LIMIT)
     rows = {case: row for case, row in over.items() if case.startswith(WHOLE)}
-    columns = [machine.title, "ours", "one network", "ratio", "as many rows", "ratio"]
+    columns = [machine.title, OURS, "one network", "ratio", "as many rows", "ratio"]
     cells = [[case, _ours(row), *_beside(single[case]), *_beside(row), _memory(row)] for case, row in rows.items()]
     return _table([*columns, "memory"], sorted(cells, key=lambda line: _by_size(line[0])), machine, rows.values())
 
 
 def _layer_table(machine: Machine) -> str:
     rows = {case: row for case, row in machine.over(LIMIT).items() if not case.startswith(WHOLE)}
-    columns = ["a layer (members x rows x width), or rows to members", "ours", "as many rows", "ratio", "memory"]
+    columns = ["a layer (members x rows x width), or rows to members", OURS, "as many rows", "ratio", "memory"]
     cells = [[case, _ours(row), *_beside(row), _memory(row)] for case, row in rows.items()]
     return _table(columns, cells, machine, rows.values())
 
@@ -108,10 +109,10 @@ def _peer_table(machine: Machine) -> str:
     rows = [row for row in rows if row[0] in cases]
     cells = [
         [case, way, _ratio(machine.over(SINGLE, way)[case]), _ratio(row), _memory(row)]
-        for case, way, row in sorted(rows, key=lambda one: (_by_size(one[0]), one[2]["ratio"]))
+        for case, way, row in sorted(rows, key=lambda one: (_by_size(one[0]), list(WAYS).index(one[1])))
     ]
-    columns = [machine.title, "", "time over one network", "over as many rows", "memory"]
-    return _table(columns, cells, machine, [row for *_, row in rows])
+    columns = [machine.title, "method", "time over one network", "over as many rows", "memory"]
+    return _table(columns, cells, machine, [row for *_, row in rows], labels=2)
 
 
 def _words(machine: Machine) -> str:
@@ -121,9 +122,10 @@ def _words(machine: Machine) -> str:
     verdict = f", more than {machine.members} separate networks one after another" if slower else ""
     own_norms = _over_one(machine, "training", OWN_NORMS)
     also = f", with a norm for each member {_span(own_norms, 2)}" if own_norms else ""
+    where = f"{machine.where.partition(',')[0]} ({how_run(machine.over(SINGLE).values())})"
     return (
-        f"- {machine.title}, {machine.where.partition(',')[0]}: inference takes {_span(inference, 1)} times as long as "
-        f"one network{verdict}; a training step {_span(training, 2)} times{also}."
+        f"- {machine.title}, {where}: inference takes {_span(inference, 1)} times as long as one network{verdict}; "
+        f"a training step {_span(training, 2)} times{also}."
     )
 
 
@@ -136,16 +138,15 @@ def _span(numbers: list[float], digits: int) -> str:
     return " to ".join(dict.fromkeys(f"{number:.{digits}f}" for number in (min(numbers), max(numbers))))
 
 
-def _table(columns: list[str], cells: list[list[str]], machine: Machine, rows: Any) -> str:
-    """Nothing without rows; without a last column where it is empty: only a GPU counts memory."""
+def _table(columns: list[str], cells: list[list[str]], machine: Machine, rows: Iterable[Row], labels: int = 1) -> str:
+    """Nothing without rows; without a last column where it is empty: only a GPU counts memory. `labels` come first."""
     if not cells:
         return ""
     if not any(line[-1] for line in cells):
         columns, cells = columns[:-1], [line[:-1] for line in cells]
-    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * labels + "|---:" * (len(columns) - labels) + "|"]
     lines += [f"| {' | '.join(line)} |" for line in cells]
-    how = " or ".join(dict.fromkeys(row["how"] for row in rows))
-    return "\n".join([*lines, "", f"All {how}. {machine.where}."])
+    return "\n".join([*lines, "", f"All {how_run(rows)}. {machine.where}."])
 
 
 def _by_size(case: str) -> tuple[str, int]:

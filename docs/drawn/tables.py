@@ -11,7 +11,7 @@ DATA = ("Income", "Occupation", "Shuttle")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "ece", "train_accuracy")
 GAINS = {
     "Single": "one network",
-    "MC-dropout": "one network with dropout, 16 samples",
+    "MC-dropout": "dropout, 16 samples, with an extra layer to match 4 members in size",
     "Naive ensemble": "4 independent networks",
     "BatchEnsemble": "4 members, the batch split over them",
     SIXTEEN: "16 members, the batch split over them",

@@ -4,12 +4,13 @@ import difflib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
@@ -19,9 +20,10 @@ from rich.table import Table as RichTable
 from batchensemble import __version__
 from batchensemble.disk import Busy
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
-from batchensemble.lab.experiments.digits import DIGITS
+from batchensemble.lab.experiments.digits import DIGITS, NOISE
+from batchensemble.lab.experiments.jobs import jobs_of
 from batchensemble.lab.experiments.translators import until
-from batchensemble.lab.records import SCALES, Run, Scale
+from batchensemble.lab.records import SCALES, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict, write_report
 from batchensemble.lab.report.circumstances import SCALE_MEANING
 from batchensemble.lab.report.look import look
@@ -29,9 +31,9 @@ from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.corrupted import prepare_corrupted
 from batchensemble.lab.studies.images import load_images
-from batchensemble.lab.studies.perform import perform
+from batchensemble.lab.studies.perform import Job, perform_all
 from batchensemble.lab.studies.speed import command as speed
-from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation.command import find_translator, translated_lines
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
 from batchensemble.lab.training.progress import Bars, Silent, bars
@@ -55,8 +57,10 @@ app = typer.Typer(
 console = Console()
 DEMO = (
     "How to read it: BatchEnsemble has a few percent more parameters than one network, the naive ensemble four times "
-    "as many. Seconds are of the epochs in the last column. Each member sees a quarter of the rows, unless the batch "
-    "is repeated: a minute of training is short for it, which NLL and ECE show. More: docs/findings.md."
+    "as many. Trained on so few digits, its members together are on average more accurate than one network and have a "
+    "lower NLL, though seeds differ by about as much. Like the naive ensemble they are underconfident here, hence the "
+    "higher ECE. Members agree on digits and disagree on noise: that is what mutual information measures. Training "
+    "times are for the epochs in the last column. More: docs/findings.md."
 )
 FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets kept in files; others are generated on the fly
 ITEM = "the paper's item"
@@ -66,26 +70,28 @@ Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), 
 ScaleOption = Annotated[
     Scale,
     typer.Option(
-        help="Seconds on a CPU; minutes; the published setting with a fifth of its epochs; the published setting."
+        help="smoke: seconds on a CPU; small: minutes; short: the published setting with a fifth of its epochs; "
+        "paper: the published setting."
     ),
 ]
-DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets; by default a cache.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of the records.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="Folder with the data sets; a cache by default.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="Folder with the records.")]
 WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 DevicesOption = Annotated[
-    int, typer.Option(min=1, help="Number of devices that train together; `torchrun` works as well.")
+    int, typer.Option(min=1, help="Number of devices to train on together; `torchrun` works, too.")
 ]
-SeedsOption = Annotated[str, typer.Option(help="Seeds instead of the experiments' own, as 0,1,2.")]
+SeedsOption = Annotated[str, typer.Option(help="Seeds to use instead of the experiments' own, e.g. 0,1,2.")]
 OnlyOption = Annotated[
-    list[str] | None, typer.Option(help="Only rows labelled so, as 'Single'; several labels must all be there.")
+    list[str] | None,
+    typer.Option(help="Only rows with this label, e.g. 'Single'; given several times, only rows with all of them."),
 ]
 UntilOption = Annotated[
-    float | None, typer.Option(help="Stop translators at this validation perplexity, and show what they took.")
+    float | None, typer.Option(help="Stop translators at this validation perplexity, and show how long they took.")
 ]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is doing.")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is working on.")]
 SharedOption = Annotated[
-    bool, typer.Option("--shared", help="Other work shares the machine: leave times out of the records.")
+    bool, typer.Option("--shared", help="Leave times out of the records, because other work shares the machine.")
 ]
 
 
@@ -107,7 +113,7 @@ def list_(results: ResultsOption = Path("results")) -> None:
         table.add_row(*row)
     print_whole(console, table)
     console.print(
-        f"\nRecorded / all runs, from the folder {results}. Start with: batchensemble run all --scale smoke",
+        f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble run all --scale smoke",
         style="dim",
         markup=False,
     )
@@ -138,7 +144,7 @@ def run(
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
         if until_perplexity is not None:
             experiments = [until(experiment, until_perplexity) for experiment in experiments]
-        _perform(_todo(experiments, scale, chosen, only or []), store, context)
+        _perform(jobs_of(experiments, scale, chosen, only or ()), store, context)
         for experiment in experiments:
             _print(experiment, scale, store, chosen)
 
@@ -146,7 +152,7 @@ def run(
 @app.command()
 def report(
     results: ResultsOption = Path("results"),
-    out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("report"),
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the report to.")] = Path("report"),
 ) -> None:
     """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
     with _plain_errors():
@@ -165,7 +171,7 @@ def data(
     names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
     data: DataOption = None,
 ) -> None:
-    """Download data sets, verified by checksum, to where experiments look for them; corrupted ones are generated."""
+    """Download data sets to where experiments look for them, and verify them; corrupted versions are generated."""
     with _plain_errors():
         if unknown := [name for name in names if name not in FILES]:
             raise ValueError(f"data sets are {', '.join(FILES)}; got {', '.join(unknown)}")
@@ -179,22 +185,26 @@ def data(
 
 @app.command()
 def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) -> None:
-    """Train every method on handwritten digits, side by side, in about a minute."""
+    """Train every method on handwritten digits, side by side, with three seeds, in about a minute."""
+    torch.set_num_threads(1)  # networks this small are no faster on several cores, and much slower on busy ones
     with _plain_errors(), tempfile.TemporaryDirectory() as fresh:
         store = Store(work / "results")
-        for case in DIGITS.cases("smoke"):
-            store.path(case.run).unlink(missing_ok=True)  # a demo should show the work
-        _perform(_todo([DIGITS], "smoke", None, []), store, Context(None, Path(fresh), device))
-        _print(DIGITS, "smoke", store, None)
-        page = write_report(store.all(), [DIGITS], work, progress=True)[0]
+        experiments = (DIGITS, NOISE)  # of the same networks
+        jobs = jobs_of(experiments, "smoke")
+        for job in jobs:
+            store.path(job.run).unlink(missing_ok=True)  # a demo should show the work
+        _perform(jobs, store, Context(None, Path(fresh), device))
+        for experiment in experiments:
+            _print(experiment, "smoke", store, None)
+        page = write_report(store.all(), experiments, work, progress=True)[0]
         console.print(f"\n{DEMO}\nThe same with pictures: {page}", highlight=False, markup=False)
 
 
 @app.command()
 def translate(
     model: Annotated[str, typer.Argument(help="A translator's folder, or the name of its weights in a record.")],
-    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add the members' disagreement.")] = False,
-    beams: Annotated[int, typer.Option(help="Beams of the search.")] = 4,
+    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Print the members' disagreement, too.")] = False,
+    beams: Annotated[int, typer.Option(help="Number of beams.")] = 4,
     alpha: Annotated[float, typer.Option(help="Exponent of the length penalty.")] = 0.6,
     device: DeviceOption = "auto",
     work: WorkOption = Path("runs"),
@@ -210,28 +220,28 @@ def translate(
 def bench(
     network: Annotated[str | None, typer.Option(help="resnet32x4, resnet14 or mlp.", show_default="resnet32x4")] = None,
     members: Annotated[int | None, typer.Option(help="Members of every ensemble.", show_default="4")] = None,
-    inputs: Annotated[str | None, typer.Option(help="Batch sizes of inference.", show_default="8,128,512")] = None,
+    inputs: Annotated[str | None, typer.Option(help="Batch sizes for inference.", show_default="8,128,512")] = None,
     rows: Annotated[
-        str | None, typer.Option(help="Batch sizes of a training step.", show_default="128,512,1024")
+        str | None, typer.Option(help="Batch sizes for a training step.", show_default="128,512,1024")
     ] = None,
     layers: Annotated[
-        str | None, typer.Option(help="Linear layers alone: MEMBERSxROWSxWIDTH, or '' for none.", show_default="three")
+        str | None, typer.Option(help="Single linear layers, as MEMBERSxROWSxWIDTH; '' for none.", show_default="three")
     ] = None,
-    repeats: Annotated[int | None, typer.Option(help="Every time is the median of so many.", show_default="30")] = None,
+    repeats: Annotated[int | None, typer.Option(help="Repetitions; their median counts.", show_default="30")] = None,
     compiled: Annotated[
         bool | None, typer.Option("--compile/--no-compile", help="Use torch.compile.", show_default="on a GPU")
     ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only cases whose names contain this.")] = None,
-    way: Annotated[list[str] | None, typer.Option(help="Only this kind of ensemble, as BatchEnsemble.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help="Only this kind of ensemble, e.g. BatchEnsemble.")] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(help="Fail above this ratio, as 'training step, 128 rows=1.10' or 'memory of ...=1.5'."),
+        typer.Option(help="Fail above this ratio, e.g. 'training step, 128 rows=1.10' or 'memory of ...=1.5'."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to see that it runs.")] = False,
-    out: Annotated[Path, typer.Option("--out", help="File of the record.")] = Path("speed.json"),
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to check that it runs.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="File to write the record to.")] = Path("speed.json"),
     device: DeviceOption = "auto",
 ) -> None:
-    """Time ensembles beside the plain network, independent networks and other libraries, as ratios within one run."""
+    """Compare the speed of ensembles with that of one network, independent networks and other libraries."""
     how: dict[str, Any] = {"network": network, "members": members, "inputs": inputs, "rows": rows, "layers": layers}
     how |= {"repeats": repeats, "compiled": compiled, "only": only, "ways": way}
     with _plain_errors():
@@ -240,7 +250,8 @@ def bench(
         with bars(console) as progress:
             record = speed.measured(settings, quick, Context(device=device, progress=progress), out)
         for table in speed.tables(record):
-            console.print(table)
+            print_whole(console, table)
+            console.print()
         for name, reason in record.metrics["skipped"].items():
             console.print(f"{name}: not measured, {reason}", highlight=False, markup=False)
         console.print(f"Written to {out}", highlight=False, markup=False)
@@ -248,52 +259,17 @@ def bench(
             raise ValueError("; ".join(broken))
 
 
-def _todo(
-    experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int] | None, only: Sequence[str]
-) -> dict[Run, Study]:
-    """Returns the runs of the experiments, each once, for rows that carry all the labels in `only`."""
-    cases = [(case, experiment.study) for experiment in experiments for case in experiment.cases(scale, seeds)]
-    wanted = {label.casefold() for label in only}
-    todo = {
-        case.run: study for case, study in cases if wanted <= {str(label).casefold() for label in case.labels.values()}
-    }
-    if not todo:
-        known = sorted({str(label) for case, _ in cases for label in case.labels.values()})
-        raise ValueError(f"no row is labelled {' and '.join(only)}; there are {'; '.join(known)}")
-    return todo
-
-
-def _perform(todo: Mapping[Run, Study], store: Store, context: Context) -> None:
-    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run.
-
-    Runs that another process is working on come last, so that several processes share the work.
-    """
-    for study in todo.values():
-        study.check_devices(context.devices)  # before other processes are started
-    together = is_one_of_several(context.devices)  # processes that train together keep to one order
+def _perform(jobs: Sequence[Job], store: Store, context: Context) -> None:
+    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
+    for job in jobs:
+        job.study.check_devices(context.devices)  # before other processes are started
     with _progress(context) as progress:
-        context = replace(context, progress=progress)
-        at_first = context if together else replace(context, wait=False)
-        progress.start("runs", len(todo))
-        busy: dict[Run, Study] = {}
-        for number, (run, study) in enumerate(todo.items(), start=1):
-            if not (console.is_terminal or store.has(run)):
-                console.print(f"run {number} of {len(todo)}: {run.name}", highlight=False, soft_wrap=True)
-            try:
-                perform(study, run, store, at_first)
-            except Busy:
-                if together:
-                    raise
-                busy[run] = study
-            else:
-                progress.advance()
-        for run, study in busy.items():
-            with suppress(Busy):
-                perform(study, run, store, context)
-                progress.advance()
-        progress.end()
-    if left := [run.name for run in busy if not store.has(run)]:
-        raise Busy(f"another process is working on {', '.join(left)}: add --wait to wait for it")
+        perform_all(jobs, store, replace(context, progress=progress), _announce)
+
+
+def _announce(line: str) -> None:
+    if not console.is_terminal:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -363,7 +339,7 @@ def _folder(path: Path, option: str) -> Path:
 def _seeds(text: str) -> list[int] | None:
     parts = text.split(",") if text else []
     if not all(part.strip().isdecimal() for part in parts):
-        raise typer.BadParameter(f"expected numbers as 0,1,2; got {text!r}.", param_hint="--seeds")
+        raise typer.BadParameter(f"expected numbers like 0,1,2; got {text!r}.", param_hint="--seeds")
     if large := [part for part in parts if int(part) > MOST_SEED]:
         raise typer.BadParameter(f"a seed is at most {MOST_SEED}; got {large[0]}.", param_hint="--seeds")
     return [int(part) for part in parts] or None

@@ -77,6 +77,7 @@ def _of_numbers(model: Ensemble, outputs: Tensor, targets: Tensor) -> Regression
         rows=len(targets),
         similarity=_similarity(model) if len(model) > 1 else {},
         spread=outputs.var(0, correction=0).mean().sqrt().item(),
+        variation=outputs.mean(0).var(0, correction=0).mean().sqrt().item(),
         member_rmse=tuple(errors[:-1].sqrt().tolist()),
         rmse=errors[-1].sqrt().item(),
         mse_gain=smaller.mean().item(),

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 COLLAPSED_DISAGREEMENT = 0.1
 COLLAPSED_INFORMATION = 0.02
 # Averaging lowers the mean member's squared error by the members' variance, exactly; here by less than a hundredth.
-COLLAPSED_SPREAD = 0.1
+LITTLE_SPREAD = 0.1
+# Noisy targets have a large error that no member can help. Members are one network if they also differ by less than a
+# twentieth of what their answers vary: sound ones on noisy targets differed by a tenth and more, equal ones by nothing.
+COLLAPSED_SPREAD = 0.05
+ROUNDING = 1e-6  # as a share of the error: answers that differ by less are equal
 SURE = 2.0  # standard errors above zero from which a gain counts
 
 ALONE = "One member is one network: there is nothing to compare."
@@ -112,6 +116,7 @@ class RegressionDiagnosis:
         rows: number of rows with targets.
         similarity: for every converted layer, the mean cosine between members' r, and between their s.
         spread: the members' standard deviation around their mean, as root mean square over the rows.
+        variation: the standard deviation over the rows of the members' mean, as root mean square over what they answer.
         member_rmse: root mean squared error of every member.
         rmse: root mean squared error of the members' mean.
         mse_gain: squared error of the best member minus that of the mean.
@@ -123,6 +128,7 @@ class RegressionDiagnosis:
     rows: int
     similarity: Mapping[str, Mapping[str, float]]
     spread: float
+    variation: float
     member_rmse: tuple[float, ...]
     rmse: float
     mse_gain: float
@@ -145,7 +151,12 @@ class RegressionDiagnosis:
     @property
     def collapsed(self) -> bool:
         """Whether the members behave like one network."""
-        return self.spread_over_error <= COLLAPSED_SPREAD
+        differ = self.spread > max(COLLAPSED_SPREAD * self.variation, ROUNDING * self._mean_error)
+        return self._differs_little and not differ
+
+    @property
+    def _differs_little(self) -> bool:
+        return self.spread_over_error <= LITTLE_SPREAD
 
     @property
     def verdict(self) -> str:
@@ -154,6 +165,11 @@ class RegressionDiagnosis:
             return ALONE
         if self.collapsed:
             return COLLAPSED
+        if self._differs_little:
+            return (
+                f"The members differ (spread {self.spread:.2g}), but little beside the error ({self._mean_error:.2g}): "
+                "averaging cannot gain much. If the targets are noisy, this is expected."
+            )
         if self.mse_gain > SURE * self.mse_gain_error:
             return "An ensemble: the members differ, and their mean has a smaller error than the best of them."
         if self.mse_gain < -SURE * self.mse_gain_error:
@@ -168,7 +184,8 @@ class RegressionDiagnosis:
                 f"  {self.members} members on {self.rows} rows",
                 f"  error (RMSE)        {self.rmse:.4g} (members {self._mean_error:.4g}, best {best:.4g})",
                 f"  squared error       gain over the best {self.mse_gain:+.4g} ± {self.mse_gain_error:.2g}",
-                f"  spread              {self.spread:.4g}, {self.spread_over_error:.2f} of the members' error",
+                f"  spread              {self.spread:.4g}, {self.spread_over_error:.2f} of the members' error; "
+                f"their mean varies by {self.variation:.4g} over the rows",
                 f"  most alike layers   {_most_alike(self.similarity)}",
             ]
         )

@@ -1,7 +1,7 @@
 import numpy as np
 from sklearn.datasets import load_digits as bundled
 
-from batchensemble.lab.data import load_digits
+from batchensemble.lab.data import draw_noise, load_digits
 
 
 def test_digits_are_all_of_scikit_learns_in_two_parts():
@@ -16,3 +16,11 @@ def test_digits_are_all_of_scikit_learns_in_two_parts():
     assert len(train) + len(test) == 1797
     assert train.images.max() == 255
     assert set(test.labels.tolist()) == set(range(10))
+
+
+def test_noise_is_of_the_digits_size_and_drawn_by_its_seed():
+    noise, again, other = draw_noise(100), draw_noise(100), draw_noise(100, seed=1)
+    assert noise.images.shape[1:] == load_digits()[0].images.shape[1:]
+    assert (noise.images.min(), noise.images.max()) == (0, 255)
+    assert (noise.images == again.images).all()
+    assert (noise.images != other.images).any()

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from batchensemble.lab.data import load_table
-from batchensemble.lab.data.bandits import sources
+from batchensemble.lab.data import load_table, rows
 
 PERSON = "{age}, Private, 77516, BA, 13, Single, {job}, Wife, White, Female, 0, 0, 40, Cuba, {pay}"
 
@@ -54,7 +53,7 @@ def test_rows_are_held_out_once_and_for_all():
 def test_the_shuttle_has_seven_states(tmp_path, monkeypatch):
     measured = np.arange(43_500 * 10).reshape(-1, 10) % 7 + 1
     np.savetxt(tmp_path / "shuttle.trn", measured, fmt="%d")
-    monkeypatch.setattr(sources, "check", lambda path, md5: None)
+    monkeypatch.setattr(rows, "check", lambda path, md5: None)
     train, test = load_table("shuttle", tmp_path)
     assert (train.classes, train.rows.shape[1], len(train) + len(test)) == (7, 9, 43_500)
 

@@ -6,15 +6,16 @@ import pytest
 
 from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, RECIPES, SINGLE, recipe
-from batchensemble.lab.experiments.digits import DIGITS
+from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
+from batchensemble.lab.experiments.jobs import jobs_of
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Naive
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import SCALES, Record, Run, plain
 from batchensemble.lab.studies.classification import Settings
 from batchensemble.lab.studies.study import Study
 
-EVERY = [*EXPERIMENTS.values(), DIGITS]
+EVERY = [*EXPERIMENTS.values(), DIGITS, NOISE]
 
 
 @pytest.mark.parametrize("experiment", EVERY, ids=lambda experiment: experiment.id)
@@ -46,6 +47,19 @@ def test_runs_are_shared():
         {case.run for case in EXPERIMENTS[f"cifar-{n}"].cases("paper")} for n in ("diversity", "partial")
     )
     assert diversity < partial
+
+
+def test_the_demo_trains_every_network_once():
+    """What it shows noise are the networks that it shows digits."""
+    trained, shown_noise = ([case.run.settings["recipe"] for case in one.cases("smoke")] for one in (DIGITS, NOISE))
+    assert trained == shown_noise
+
+
+def test_a_run_of_two_experiments_is_one_job_in_the_words_of_the_first():
+    accuracy, calibration = EXPERIMENTS["cifar-accuracy"], EXPERIMENTS["cifar-calibration"]
+    jobs = jobs_of([accuracy, calibration], "paper")
+    assert [job.run for job in jobs] == [case.run for case in accuracy.cases("paper")]
+    assert jobs[0].words == "Single, CIFAR-10, seed 0"
 
 
 def test_the_papers_recipes():

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
 from fake_records import WHERE, evidence, place
 
-from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.circumstances import circumstances, seed_counts
 
 
 def test_one_epoch_is_one() -> None:
@@ -18,3 +19,27 @@ def test_a_package_that_was_not_installed_has_no_version() -> None:
     text = circumstances(evidence([replace(found, record=replace(found.record, provenance=source))]))
     assert "python 3.12.3, torch 2.13.0 · commit" in text
     assert "not installed" not in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts", "which"),
+    [
+        ({"A": 1, "B": 1}, "1 seed", "seed 0"),
+        ({"A": 3, "B": 3}, "3 seeds", "seeds 0 to 2"),
+        ({"Single": 4, "A": 1, "B": 1}, "1 seed (Single: 4)", "seed 0 (Single: 0 to 3)"),
+        ({"Single": 12, "A": 3}, "3 seeds (Single: 12)", "seeds 0 to 2 (Single: 0 to 11)"),
+        ({"A": 1, "B": 2, "C": 3, "D": 4}, "1 to 4 seeds", "seeds 0 to 3, 1 to 4 of each row"),
+    ],
+)
+def test_seeds_are_those_of_each_row(rows: dict[str, int], counts: str, which: str) -> None:
+    places = [
+        place({"nll": 1.0}, {"method": name, "data": "CIFAR"}, seed) for name, n in rows.items() for seed in range(n)
+    ]
+    assert seed_counts(evidence(places)) == counts
+    assert f"· {which} ·" in circumstances(evidence(places))
+
+
+def test_rows_whose_kinds_differ_in_seeds_have_a_range() -> None:
+    places = [place({"nll": 1.0}, {"method": "A", "data": "Ten"}, seed) for seed in range(2)]
+    places.append(place({"nll": 1.0}, {"method": "A", "data": "Hundred"}))
+    assert seed_counts(evidence(places)) == "1 to 2 seeds"

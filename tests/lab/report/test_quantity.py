@@ -21,6 +21,11 @@ def test_mean_and_spread_have_the_same_digits() -> None:
     assert shown.spread_text(Summary(0.95, None, 1)) == ""
 
 
+def test_what_is_the_same_with_every_seed_has_no_spread() -> None:
+    assert quantity("passes").summary(Summary(4.0, 0.0, 3)) == "4"
+    assert quantity("passes").spread_text(Summary(4.0, 0.0, 3)) == ""
+
+
 def test_a_quantity_of_your_own_is_taken_as_it_is() -> None:
     own = Quantity("milliseconds", "latency", "ms", 1000.0, 1)
     assert quantity(own) is own

@@ -2,7 +2,7 @@
 
 from .augment import crop_flip, draw_crops, normalise
 from .cifar import load_cifar10, load_cifar100
-from .digits import load_digits
+from .digits import draw_noise, load_digits
 from .image_set import ImageSet
 from .location import data_root
 from .procedural import procedural
@@ -16,6 +16,7 @@ __all__ = [
     "crop_flip",
     "data_root",
     "draw_crops",
+    "draw_noise",
     "load_cifar10",
     "load_cifar100",
     "load_digits",

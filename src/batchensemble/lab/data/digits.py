@@ -1,4 +1,4 @@
-"""scikit-learn's bundled digits: 1797 images of 8x8 pixels, no download."""
+"""scikit-learn's bundled digits: 1797 images of 8x8 pixels, no download; and noise of that size."""
 
 import torch
 
@@ -25,3 +25,15 @@ def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
     everything = ImageSet(images, torch.from_numpy(digits.target).long(), 10, "digits", names)
     train, held_out = everything.split(test, seed)
     return train, held_out
+
+
+def draw_noise(count: int = 450, seed: int = 0) -> ImageSet:
+    """Draws images `(count, 1, 8, 8)` of the digits' size whose pixels are independent and uniform; all labels are 0.
+
+    Examples:
+        >>> draw_noise(3).images.shape
+        torch.Size([3, 1, 8, 8])
+    """
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.randint(256, (count, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    return ImageSet(images, torch.zeros(count, dtype=torch.int64), 10, "noise")

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from .bandits.game import Array
-from .bandits.sources import INCOME, OCCUPATION, SOURCES, encode_people, read_people, read_statlog
+from .rows import CENSUS, INCOME, OCCUPATION, SHUTTLE, Labelled, encode_people, read_people, read_shuttle
 
 HELD_OUT = 0.2  # share of the rows that is for testing
-Labelled = tuple[Array, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +36,11 @@ class Table:
 
 
 def _people(target: int) -> Callable[[Path | None], Labelled]:
-    return lambda root: encode_people(read_people(SOURCES["adult"][0].find(root)), target)
+    return lambda root: encode_people(read_people(CENSUS.find(root)), target)
 
 
 def _shuttle(root: Path | None) -> Labelled:
-    measured = read_statlog(SOURCES["statlog"][0].find(root))
-    return measured.features, measured.labels
+    return read_shuttle(SHUTTLE.find(root))
 
 
 def _toy(_: Path | None) -> Labelled:

@@ -153,7 +153,7 @@ BANDITS = Experiment(
     study=STUDY,
     scales=_grids(METHODS, PROBLEMS),
     show=(
-        regret_table(at_most=10, name="cut", title="Regret, methods of mean rank up to 10, as the paper cuts"),
+        regret_table(at_most=10, name="cut", title="Regret of methods with a mean rank up to 10, as in the paper"),
         regret_table(name="full", title="Regret, all methods"),
         best_mean_value(BE8, "BatchEnsemble8 has the best mean value."),
         lower_mean_value(BE4, "Dropout", "BatchEnsemble4 outperforms Dropout on average."),

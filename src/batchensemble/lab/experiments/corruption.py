@@ -60,7 +60,9 @@ CORRUPTION = Experiment(
         comparison(ACCURACY, ECE, NLL, "passes", title="Means over all corruptions and severities"),
         on_a_par(ACCURACY, OURS, EIGHT, "It is as accurate as dropout under corruption (within a point).", within=0.01),
         lower(ECE, OURS, EIGHT, "It is better calibrated than dropout under corruption."),
-        on_a_par(ECE, OURS_EIGHT, ALL, "With dropout on top it is calibrated as the naive ensemble.", within=0.01),
+        on_a_par(
+            ECE, OURS_EIGHT, ALL, "With dropout on top it is as well calibrated as the naive ensemble.", within=0.01
+        ),
         on_a_par(ECE, MANY, EIGHT, "128 samples are no better than 8 (within half a point).", within=0.005),
     ),
 )

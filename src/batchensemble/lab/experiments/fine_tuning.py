@@ -66,8 +66,8 @@ FINE_TUNING = Experiment(
             "disagreement",
             "train_accuracy",
             rows="recipe",
-            title="Starts of members in a pre-trained network",
+            title="How members start in a pre-trained network",
         ),
-        recipes(title="Starts: members that know what the network knew, and differ"),
+        recipes(title="Starts: members that keep what the network learned, and differ"),
     ),
 )

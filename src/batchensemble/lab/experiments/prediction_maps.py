@@ -10,12 +10,12 @@ from batchensemble.lab.studies.classification import CLASSIFICATION
 PREDICTION_MAPS = Experiment(
     id="cifar-maps",
     item='Figure "Visualizing prediction diversity"',
-    claim="Where a single network is sure and wrong, members disagree and their mean is right; BatchEnsemble's members "
-    "are as diverse as a naive ensemble's.",
+    claim="Where a single network is confidently wrong, members disagree and their mean is right; BatchEnsemble's "
+    "members are as diverse as a naive ensemble's.",
     study=CLASSIFICATION,
     show=(
-        maps("telling", name="telling", title="Where a single network is sure and wrong, and the ensemble right"),
-        maps("drawn", name="drawn", title="Test pictures drawn by seed"),
+        maps("telling", name="telling", title="Where a single network is confidently wrong and the ensemble is right"),
+        maps("drawn", name="drawn", title="Test images drawn at random"),
         comparison("accuracy", "ece"),
     ),
     scales={

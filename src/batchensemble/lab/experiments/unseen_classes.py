@@ -15,19 +15,21 @@ from batchensemble.lab.studies.classification import CLASSIFICATION
 
 
 def _claim(name: str) -> View:
-    words = f"{name}: less sure of unseen classes than a single network."
+    words = f"{name}: less confident on unseen classes than a single network."
     return higher("entropy_unknown", {"method": name}, {"method": SINGLE}, words)
 
 
 UNSEEN_CLASSES = Experiment(
     id="cifar-unseen",
     item="Figure: histogram of the predictive entropy, CIFAR-10 (known) and CIFAR-100 (unknown)",
-    claim="A single network is too sure of classes it has never seen; ensembles of both kinds are less so.",
+    claim="A single network is overconfident on classes it has never seen; ensembles of both kinds are less so.",
     study=CLASSIFICATION,
     scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, REPEATED_OWN_NORMS, test="unseen"),
     show=(
         entropy_histograms(),
-        comparison("auroc", "aupr", "fpr95", "entropy_known", "entropy_unknown", title="Telling the unseen by entropy"),
+        comparison(
+            "auroc", "aupr", "fpr95", "entropy_known", "entropy_unknown", title="Detecting unseen classes by entropy"
+        ),
         *(_claim(name) for name in (BATCH, NAIVE)),
     ),
 )

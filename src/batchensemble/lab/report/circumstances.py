@@ -1,5 +1,6 @@
 """Scale, seeds, hardware, versions and commit in words, as shown with every table and figure."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from batchensemble.lab.provenance import Provenance
@@ -9,11 +10,13 @@ from batchensemble.lab.report.evidence import Evidence, number_of
 SCALE_MEANING: Mapping[Scale, str] = {
     "paper": "the published setting",
     "short": "the published networks, data and methods with a fifth of the epochs",
-    "small": "smaller or shorter than the paper's setting: not comparable with its numbers one to one",
-    "smoke": "tiny networks on synthetic or embedded data, seconds of training: it shows that everything runs, "
-    "and says nothing about the paper",
+    "small": "smaller or shorter than the paper's setting, so not directly comparable with its numbers",
+    "smoke": "tiny networks on synthetic or bundled data, trained for seconds: it shows that everything runs, and says "
+    "nothing about the paper",
 }
 ABSENT = "not installed"  # what records say of a package that ran from source
+NAMED = 2  # if more rows have other seeds than most, they are not named
+Seeds = tuple[int, ...]
 
 
 def circumstances(evidence: Evidence) -> str:
@@ -28,7 +31,7 @@ def circumstances(evidence: Evidence) -> str:
         return f"{evidence.scale.capitalize()} scale · nothing was run"
     parts = [
         f"{evidence.scale.capitalize()} scale",
-        _seeds(records),
+        _seeds(evidence),
         epochs_of(records),
         _joined(record.provenance.hardware for record in records),
         _joined(_versions(record.provenance) for record in records),
@@ -45,9 +48,63 @@ def commit_of(provenance: Provenance) -> str:
     return f"commit {provenance.commit}{changed}" if provenance.commit else "commit unknown"
 
 
-def _seeds(records: Iterable[Record]) -> str:
-    seeds = sorted({record.run.seed for record in records})
-    return f"seed{'s' if len(seeds) > 1 else ''} {_ranges(seeds)}"
+def seed_counts(evidence: Evidence) -> str:
+    """Returns how many seeds rows have, in words: `3 seeds`, `1 seed (Single: 4)` or, if many differ, `1 to 4 seeds`.
+
+    Examples:
+        >>> seed_counts(Evidence("cifar", "smoke", ()))
+        ''
+    """
+    counts = {row: {tuple(range(len(seeds))) for seeds in several} for row, several in _seeds_of_rows(evidence).items()}
+    if not counts:
+        return ""
+    usual = _usual(counts)
+    if usual is None:
+        return f"{_least_to_most(counts)} seeds"
+    others = [f"{row}: {len(seeds)}" for row, seeds in _others(counts, usual).items()]
+    return f"{len(usual)} seed{'s' * (len(usual) > 1)}{_in_brackets(others)}"
+
+
+def _seeds(evidence: Evidence) -> str:
+    """Returns which seeds rows have, in words: `seeds 0 to 2`, `seed 0 (Single: 0 to 3)`."""
+    found = _seeds_of_rows(evidence)
+    usual = _usual(found)
+    if usual is None:
+        every = sorted({seed for several in found.values() for seeds in several for seed in seeds})
+        return f"seeds {_ranges(every)}, {_least_to_most(found)} of each row"
+    others = [f"{row}: {_ranges(list(seeds))}" for row, seeds in _others(found, usual).items()]
+    return f"seed{'s' * (len(usual) > 1)} {_ranges(list(usual))}{_in_brackets(others)}"
+
+
+def _seeds_of_rows(evidence: Evidence) -> dict[str, set[Seeds]]:
+    """Returns the seeds of every kind of run, by its first label, such as the method."""
+    found: dict[str, set[Seeds]] = {}
+    for part in evidence.apart().values():
+        if seeds := sorted({result.record.run.seed for result in part.results}):
+            found.setdefault(next(iter(part.results[0].labels.values()), ""), set()).add(tuple(seeds))
+    return found
+
+
+def _usual(rows: Mapping[str, set[Seeds]]) -> Seeds | None:
+    """Returns the seeds of most rows; `None` if a row has several kinds of runs that differ, or many rows differ."""
+    if any(len(several) > 1 for several in rows.values()):
+        return None
+    frequency = Counter(seeds for several in rows.values() for seeds in several)
+    usual = max(frequency, key=lambda seeds: (frequency[seeds], -len(seeds)))
+    return usual if len(rows) - frequency[usual] <= NAMED else None
+
+
+def _others(rows: Mapping[str, set[Seeds]], usual: Seeds) -> dict[str, Seeds]:
+    return {row: seeds for row, several in rows.items() for seeds in several if seeds != usual}
+
+
+def _least_to_most(rows: Mapping[str, set[Seeds]]) -> str:
+    counts = sorted({len(seeds) for several in rows.values() for seeds in several})
+    return " to ".join(dict.fromkeys((str(counts[0]), str(counts[-1]))))
+
+
+def _in_brackets(texts: list[str]) -> str:
+    return f" ({'; '.join(texts)})" if texts else ""
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -49,11 +49,11 @@ class Quantity:
         return text if spread is None else f"{text} ± {self.shown(spread):,.{self._digits(value)}f}"
 
     def summary(self, summary: Summary) -> str:
-        """Formats a summary."""
-        return self.text(summary.mean, summary.spread)
+        """Formats a summary; a number that is the same with every seed, such as a count, has no spread."""
+        return self.text(summary.mean, summary.spread or None)
 
     def spread_text(self, summary: Summary) -> str:
-        """Formats only the spread, with the digits of the mean; empty for a single number."""
+        """Formats only the spread, with the digits of the mean; empty if there is none."""
         return self.summary(summary).partition(" ± ")[2]
 
     def _digits(self, value: float) -> int:

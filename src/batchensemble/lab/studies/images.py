@@ -11,6 +11,7 @@ from batchensemble.lab.data import (
     ImageSet,
     crop_flip,
     draw_crops,
+    draw_noise,
     load_cifar10,
     load_cifar100,
     load_digits,
@@ -35,8 +36,9 @@ DATA: dict[str, Callable[[Path | None], Sets]] = {
 UNSEEN: dict[str, Callable[[Path | None], ImageSet]] = {
     "cifar10": lambda root: load_cifar100(root)[1],
     "procedural10": lambda _: procedural(10, train=1, test=60, unseen=True)[1],
+    "digits": lambda _: draw_noise(),
 }
-"""Images of classes that are not in the named training set."""
+"""Images of no class of the named training set."""
 
 
 def load_images(name: str, root: Path | None) -> Sets:

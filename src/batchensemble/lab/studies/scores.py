@@ -51,7 +51,7 @@ def quality(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
 
 
 def detection(known: Prediction, unknown: Prediction) -> dict[str, float]:
-    """Returns how well entropy separates unseen classes from known ones."""
+    """Returns how well entropy separates unseen classes from known ones, and what members disagree about."""
     inside, outside = known.entropy, unknown.entropy
     return {
         "auroc": metrics.auroc(inside, outside),
@@ -59,4 +59,6 @@ def detection(known: Prediction, unknown: Prediction) -> dict[str, float]:
         "fpr95": metrics.fpr95(inside, outside),
         "entropy_known": float(inside.mean()),
         "entropy_unknown": float(outside.mean()),
+        "information_known": float(known.mutual_information.mean()),
+        "information_unknown": float(unknown.mutual_information.mean()),
     }

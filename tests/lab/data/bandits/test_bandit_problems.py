@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from batchensemble.lab.data.bandits import load_problem
-from batchensemble.lab.data.bandits.game import one_hot
 from batchensemble.lab.data.bandits.problems import Classification, Financial, Jester, Linear, Mushroom, Wheel
+from batchensemble.lab.data.rows import one_hot
 
 
 @pytest.fixture

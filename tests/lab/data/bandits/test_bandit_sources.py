@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from batchensemble.lab.data import rows as files
 from batchensemble.lab.data.bandits import load_problem, sources
 
 
@@ -89,7 +90,7 @@ def test_a_file_that_is_not_there_is_fetched_by_its_checksum(tmp_path, monkeypat
         path.parent.mkdir()
         path.write_text(lines(mushrooms, ","))
 
-    monkeypatch.setattr(sources, "download", fetch)
+    monkeypatch.setattr(files, "download", fetch)
     assert load_problem("mushroom", tmp_path).looks.shape == (8124, 66)
 
 

@@ -50,7 +50,7 @@ def test_two_seeds_know_little_of_their_own_noise() -> None:
 
 def test_the_numbers_are_in_the_words() -> None:
     found = higher("accuracy", A, B, "A beats B.")(measured(A=[0.95, 0.95], B=[0.92, 0.92]))
-    words = "A: 95.00 ± 0.00 % (n = 2); B: 92.00 ± 0.00 % (n = 2); +3.00 points with a standard error of 0.00."
+    words = "A: 95.00 % (n = 2); B: 92.00 % (n = 2); +3.00 points with a standard error of 0.00."
     assert found.markdown() == f"- **holds**: A beats B. {words}"
     assert "1.03 times" in ratio("accuracy", A, B, ".")(measured(A=[0.95], B=[0.92])).words
 
@@ -95,7 +95,9 @@ def test_one_seed_within_the_spread_of_the_others_decides_nothing(one, several) 
     assert higher("accuracy", one, several, ".")(near).verdict is Verdict.UNDECIDED
     assert higher("accuracy", one, several, ".")(far).verdict is Verdict.ONE_YES
     assert higher("accuracy", several, one, ".")(far).verdict is Verdict.ONE_NO
-    assert higher("accuracy", one, several, ".")(near).words.endswith("a standard error of 1.12, if both spread alike.")
+    assert higher("accuracy", one, several, ".")(near).words.endswith(
+        "a standard error of 1.12, assuming equal spread."
+    )
 
 
 def test_equal_numbers_are_neither_higher_nor_lower() -> None:

@@ -32,6 +32,38 @@ def test_a_curve_that_lies_on_another_is_dashed() -> None:
     assert [line.get_linestyle() for line in panel.lines] == ["-", "--", "-"]
 
 
+def test_a_curve_looks_the_same_in_every_panel_and_in_the_legend() -> None:
+    """In one of the panels it lies on another curve; in one the first method is missing."""
+    curves = {
+        ("Single", "mushroom"): [3.0, 2.0, 1.0],
+        ("BatchEnsemble", "mushroom"): [3.0, 2.0, 1.0],
+        ("Single", "jester"): [3.0, 2.0, 1.0],
+        ("BatchEnsemble", "jester"): [4.0, 3.0, 2.0],
+        ("BatchEnsemble", "wheel"): [4.0, 3.0, 2.0],
+        ("Another", "wheel"): [5.0, 3.0, 2.0],
+    }
+    found = evidence(place({"curve": y}, {"method": method, "data": data}) for (method, data), y in curves.items())
+    canvas = canvas_of(over_steps("curve")(found))
+    names = [text.get_text() for text in canvas.legends[0].texts]
+    legend = dict(zip(names, map(look_of, canvas.legends[0].get_lines()), strict=True))
+    assert legend["BatchEnsemble"][1] == "--"
+    for panel in canvas.axes:
+        for line in panel.lines:
+            assert look_of(line) == legend[line.get_label()]
+
+
+def look_of(line) -> tuple[object, ...]:
+    return line.get_color(), line.get_linestyle(), repr(line._dash_pattern), line.get_marker()
+
+
+def test_curves_that_can_be_told_apart_are_not_dashed() -> None:
+    """They differ by little of their values, and by much of the panel."""
+    curves = {"Single": [0.996, 0.997, 0.998], "Naive ensemble": [0.9962, 0.9972, 0.9983]}
+    found = evidence(place({"curve": values}, {"method": name}) for name, values in curves.items())
+    (panel,) = canvas_of(over_steps("curve")(found)).axes
+    assert [line.get_linestyle() for line in panel.lines] == ["-", "-"]
+
+
 def test_curves_beside_those_that_matter_are_grey_and_named_at_their_ends() -> None:
     ends = {"Ours": 1.0, "RMS": 50.0, "BBB": 50.5, "Uniform": 100.0}
     found = evidence(place({"curve": [0.0, end]}, {"method": name}) for name, end in ends.items())

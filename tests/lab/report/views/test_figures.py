@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 from xml.etree import ElementTree
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from canvases import canvas_of
@@ -12,7 +13,7 @@ from fake_records import evidence, place
 from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.records import Published
 from batchensemble.lab.report import Evidence, NotMeasured, Place, Quantity
-from batchensemble.lab.report.style import BLUE, GREY, INK, colours, markers
+from batchensemble.lab.report.style import BLUE, GREY, INK, RC, colours, markers
 from batchensemble.lab.report.views import (
     bars,
     by_severity,
@@ -364,3 +365,15 @@ def test_costs_beyond_the_number_of_members_have_ticks():
     panel = canvas_of(figure).axes[0]
     assert {"1", "16", "32"} <= {tick.get_text() for tick in panel.get_yticklabels()}
     assert panel.get_xticks().tolist() == [1, 2, 4, 8, 16]
+
+
+def test_a_long_name_does_not_run_into_the_next_panel() -> None:
+    arrays = {"entropy_known": np.zeros(9), "entropy_unknown": np.ones(9)}
+    names = ("BatchEnsemble, repeated batch, norm per member", "Naive ensemble")
+    found = evidence(place({"auroc": 0.9}, {"method": name}, arrays=arrays) for name in names)
+    with mpl.rc_context(RC):
+        canvas = canvas_of(entropy_histograms()(found))
+        canvas.draw_without_rendering()
+        (title,) = (text for text in canvas.axes[0].findobj(mpl.text.Text) if text.get_text().startswith("BatchE"))
+        assert " ".join(title.get_text().split()) == names[0]
+        assert title.get_window_extent().x1 < canvas.axes[1].get_window_extent().x0

@@ -6,11 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from batchensemble import cli
-from batchensemble.lab.records import Run
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.speed import timing
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE, Settings
-from batchensemble.lab.studies.speed.command import exceeded, layer_sizes, numbers, read_limits, read_settings
-from batchensemble.lab.studies.speed.ways import OURS
+from batchensemble.lab.studies.speed.command import exceeded, layer_sizes, numbers, read_limits, read_settings, tables
+from batchensemble.lab.studies.speed.ways import OURS, OWN_NORMS
 
 
 @pytest.fixture
@@ -33,6 +34,30 @@ def test_it_prints_a_table_for_each_denominator_and_writes_the_record(bench, tmp
     assert {row["denominator"] for row in content["metrics"]["rows"]} == {LIMIT, SINGLE}
     for name, reason in content["metrics"]["skipped"].items():
         assert f"{name}: not measured, {reason}" in done.output
+
+
+def test_tables_are_whole_in_a_narrow_terminal(bench, monkeypatch):
+    """Cases and ways on one line each; how all were run is said once."""
+    monkeypatch.setattr(cli, "console", cli.Console(width=80))
+    lines = [line.strip() for line in bench("--network", "resnet14").output.splitlines()]
+    for case in ("inference, 2 inputs", "training step, 8 rows", "routing, 8 rows to 6 members, resnet14"):
+        assert case in lines
+    assert any(line.startswith(OWN_NORMS) and line.split()[-3:] == ["2.000", "2.000", "1.00"] for line in lines)
+    assert f"ResNet-14, 4 members, over {LIMIT}" in lines
+    assert sum("All eager, in float32." in line for line in lines) == 2
+    assert max(map(len, lines)) <= 80
+
+
+def test_ways_that_were_run_otherwise_are_named():
+    """Here one way could not be compiled."""
+    row = {"case": "a", "way": OURS, "how": "compiled", "denominator": LIMIT, "ms": 2.0, "denominator_ms": 1.0}
+    row |= {"mib": None, "ratio": 2.0, "memory_ratio": None}
+    rows = [row, {**row, "way": "tabm", "how": "eager"}]
+    settings = {"members": 4}
+    record = Record(Run("speed", settings, "smoke"), {"network": "MLP", "rows": rows}, Provenance.now())
+    (table,) = tables(record)
+    assert [column.header for column in table.columns] == ["", "run", "ms", "plain, ms", "ratio"]
+    assert "All compiled or eager, in float32." in str(table.caption)
 
 
 def test_limits_that_are_kept_and_that_are_not(bench):
@@ -72,7 +97,7 @@ def test_options_change_the_settings_they_name():
     assert read_settings(False, network=None, inputs=None) == Settings()
     changed = read_settings(False, network="mlp", inputs="3", rows="", layers="", compiled=False, only=["a"])
     assert changed == Settings("mlp", inputs=(3,), rows=(), layers=(), compiled=False, only=("a",))
-    with pytest.raises(ValueError, match="numbers as 8,128; got '8;9'"):
+    with pytest.raises(ValueError, match="numbers like 8,128; got '8;9'"):
         numbers("8;9")
     with pytest.raises(ValueError, match="MEMBERSxROWSxWIDTH"):
         layer_sizes("4x16")

@@ -19,8 +19,8 @@ from batchensemble.lab.studies.speed.cases import LIMIT, QUICK, SINGLE, Settings
 from batchensemble.lab.studies.speed.networks import NETWORKS, Network
 from batchensemble.lab.studies.speed.study import SPEED
 from batchensemble.lab.studies.speed.timing import Measure, measure
-from batchensemble.lab.studies.speed.ways import OURS, WAYS
-from batchensemble.lab.studies.speed.work import combined, inference, routing, training
+from batchensemble.lab.studies.speed.ways import OURS, WAYS, AtOnce
+from batchensemble.lab.studies.speed.work import inference, routing, training
 from batchensemble.lab.studies.study import Context
 
 CPU = torch.device("cpu")
@@ -176,10 +176,19 @@ def test_the_median_of_warm_calls_taken_in_turns(monkeypatch):
     assert told == ["fast", "slow"]
 
 
-def test_combining_is_what_an_ensemble_does():
-    x = SMALL.inputs(4, CPU)
-    model = be.convert(SMALL.make(), 3).eval()
-    torch.testing.assert_close(combined(model.members(x)), model(x))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_independent_networks_are_combined_as_an_ensembles_members_are(dtype):
+    """By the same formula, so that what is timed differs in the networks alone: the answers are equal bit by bit."""
+    x = SMALL.inputs(4, CPU, dtype)
+    model = be.convert(SMALL.make(), 3).eval().to(dtype)
+    networks = [model.extract(member) for member in range(3)]
+    with torch.no_grad():
+        outputs = torch.stack([network.eval()(x) for network in networks])
+        assert torch.equal(inference(networks, x, compiled=False)(), be.Prediction(outputs).combined.to(dtype))
+        at_once = AtOnce(networks).eval().to(dtype)
+        stacked = be.Prediction(at_once.stacked(x.expand(3, *x.shape)))
+        assert torch.equal(at_once(x), stacked.combined.to(dtype))
+        torch.testing.assert_close(inference(networks, x, compiled=False)(), model(x))
 
 
 def test_settings_are_checked():

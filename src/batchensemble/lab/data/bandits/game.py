@@ -1,12 +1,11 @@
 """One bandit game: the contexts, every arm's reward, and the value of the best choice."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]]
+from ..rows import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +41,3 @@ class Problem(Protocol):
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draws a game of this many steps, or as many as the data has."""
         ...
-
-
-def one_hot(columns: NDArray[np.str_]) -> Array:
-    """Encodes every column of categories as indicator columns, with categories in alphabetical order.
-
-    Examples:
-        >>> one_hot(np.array([["a", "x"], ["b", "x"]])).tolist()
-        [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
-    """
-    parts = []
-    for column in columns.T:
-        names, places = np.unique(column, return_inverse=True)
-        parts.append(np.eye(len(names), dtype=np.float32)[places])
-    return np.concatenate(parts, 1)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .game import Array, Game
+from ..rows import Array
+from .game import Game
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,50 +8,42 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, MUTED, WIDTH, colours
 from batchensemble.lab.report.views.panels import grid, logarithmic, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-HOW = "Bars are means, their whiskers one sample standard deviation over seeds."
+HOW = "Bars are means; whiskers are one sample standard deviation over seeds."
 ALONE = "Bars are single runs."
 RINGS = "Rings are the paper's numbers."
 EDGE = 0.33  # from the middle of a bar to its edge, as a share of a row
 Bars = dict[str, Summary | None]
 
 
-def bars(
-    *metrics: str | Quantity, rows: str = "method", name: str = "bars", title: str = "", log: bool = False
-) -> View:
+def bars(*metrics: str | Quantity, title: str = "", log: bool = False) -> View:
     """Draws a bar for every method and a panel per metric and data set with results; missing runs are marked.
 
     Args:
         metrics: names of metrics, or `Quantity` objects for others.
-        rows: the label that tells bars apart.
-        name: name of its files.
         title: what it shows; the names of the metrics by default.
         log: whether the axis is logarithmic.
     """
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        names = evidence.labels(rows)
-        parts = {place: part for place, part in evidence.apart(rows).items() if part.results}
-        kept = [
-            each for each in shown if any(any(_heights(part, each, rows, names).values()) for part in parts.values())
-        ]
+        names = evidence.labels(METHOD)
+        parts = {place: part for place, part in evidence.apart(METHOD).items() if part.results}
+        kept = [each for each in shown if any(any(_heights(part, each, names).values()) for part in parts.values())]
         if not kept:
             raise NotMeasured(f"no run has {' or '.join(each.name for each in shown)}")
-        found = [
-            (place, part, each, _heights(part, each, rows, names)) for place, part in parts.items() for each in kept
-        ]
+        found = [(place, part, each, _heights(part, each, names)) for place, part in parts.items() for each in kept]
 
         def draw(canvas: "Canvas") -> None:
             axes = grid(canvas, len(found), across=len(kept), sharey=True)
             for panel, (place, part, each, heights) in zip(axes, found, strict=True):
                 _panel(panel, heights, each, log)
-                _rings(panel, _published(part, names, each, rows))
+                _rings(panel, _published(part, names, each))
                 panel.set_title(place)
             axes[0].set_yticks(range(len(names)), names)
             axes[0].set_ylim(len(names) - 0.5, -0.5)  # even if the last bars are missing
@@ -60,15 +52,15 @@ def bars(
         heading = title or sentence(each.name for each in kept)
         size = (max(WIDTH, 1.4 + 2.1 * len(kept)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(kept)))
         several = any(summary and summary.count > 1 for *_, heights in found for summary in heights.values())
-        rings = any(_published(part, names, each, rows) for _, part, each, _ in found)
+        rings = any(_published(part, names, each) for _, part, each, _ in found)
         how = f"{HOW if several else ALONE}{f' {RINGS}' * rings}"
-        return Figure(name, heading, f"{how} {circumstances(evidence)}", alt, draw, size)
+        return Figure("bars", heading, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
 
-def _heights(part: Evidence, shown: Quantity, rows: str, names: tuple[str, ...]) -> Bars:
-    return {name: part.summary(shown.metric, **{rows: name}) for name in names}
+def _heights(part: Evidence, shown: Quantity, names: tuple[str, ...]) -> Bars:
+    return {name: part.summary(shown.metric, **{METHOD: name}) for name in names}
 
 
 def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
@@ -91,14 +83,14 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
     panel.tick_params(axis="y", length=0)
 
 
-def _published(part: Evidence, names: tuple[str, ...], shown: Quantity, rows: str) -> list[tuple[float, int]]:
+def _published(part: Evidence, names: tuple[str, ...], shown: Quantity) -> list[tuple[float, int]]:
     """Returns the paper's numbers and the bars they belong to."""
     if not part.comparable:
         return []
     return [
         (shown.shown(number.value), place)
         for place, name in enumerate(names)
-        for number in part.paper(shown.metric, **{rows: name})
+        for number in part.paper(shown.metric, **{METHOD: name})
     ]
 
 

@@ -106,20 +106,17 @@ def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by
     return _compare(metric, this, than, _Claim(claim, Span(low=math.nextafter(by, math.inf))))
 
 
-def lower(
-    metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0, counted: bool = False
-) -> View:
-    """The claim that `this` is below `than` in a metric by more than `by`.
+def lower(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, counted: bool = False) -> View:
+    """The claim that `this` is below `than` in a metric.
 
     Args:
         metric: name of a metric, or a `Quantity` for another.
         this: labels of the one.
         than: labels of the other.
         claim: the claim in words.
-        by: margin to exceed, in the metric's own unit.
         counted: whether the metric is counted, such as parameters: it is the same with every seed, and one is enough.
     """
-    return _compare(metric, this, than, _Claim(claim, Span(high=math.nextafter(-by, -math.inf)), counted=counted))
+    return _compare(metric, this, than, _Claim(claim, Span(high=math.nextafter(0.0, -math.inf)), counted=counted))
 
 
 def on_a_par(metric: str | Quantity, this: Labels, with_: Labels, claim: str, *, within: float) -> View:
@@ -167,7 +164,7 @@ def _difference(pair: _Pair, claim: _Claim) -> str:
     words = f"{sign}{pair.quantity.text(abs(pair.difference))}{_unit(pair.quantity, 'points')}"
     if claim.counted or pair.error is None:
         return words
-    alike = ", if both spread alike" if pair.one_seed else ""
+    alike = ", assuming equal spread" if pair.one_seed else ""
     return f"{words} with a standard error of {pair.quantity.text(pair.error)}{alike}"
 
 

@@ -8,6 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import INK
 from batchensemble.lab.report.views.lines import Curve, draw_curves
+from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -17,24 +18,20 @@ if TYPE_CHECKING:
 
 PANELS = {"relative_seconds": "test time", "relative_memory": "memory", "relative_parameters": "parameters"}
 HOW = (
-    "Everything is relative to one network on the same pictures, on logarithmic axes; the dotted line is the cost of "
-    "that many networks."
+    "Relative to one network on the same images, on logarithmic axes; the dotted line is the cost of as many separate "
+    "networks."
 )
-RINGS = "Rings: what the paper says of four members."
+RINGS = "Rings: the paper's claim for four members."
 CLAIMED = 4
 Curves = Mapping[str, Curve]
 
 
-def cost_by_size(
-    claimed: Mapping[str, float], *, name: str = "cost", title: str = "Cost against ensemble size"
-) -> View:
+def cost_by_size(claimed: Mapping[str, float]) -> View:
     """Draws test time, memory (on a GPU) and parameters against the ensemble's size.
 
     Args:
         claimed: the cost of four members according to the paper, relative to one network, by metric
             (`relative_seconds`, `relative_memory`, `relative_parameters`); drawn only at the paper's scale.
-        name: name of its files.
-        title: what it shows.
 
     Reads `cost` of the records: a list of `{"kind", "members", "relative_seconds", ...}`.
     """
@@ -53,18 +50,18 @@ def cost_by_size(
         how, rings = (f"{HOW} {RINGS}", claimed) if evidence.comparable else (HOW, {})
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across)
+            axes, look = grid(canvas, len(found), across), looks([curves for *_, curves in found])
             for panel, (heading, metric, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves)
+                draw_curves(panel, curves, look)
                 _reference(panel, curves, rings.get(metric))
                 panel.set_title(heading)
-            canvas.supylabel("times one network (log)", fontsize=10)
+            canvas.supylabel("relative to one network (log)", fontsize=10)
             canvas.supxlabel("members (log)", fontsize=10)
             legend(canvas, axes)
 
         alt = f"{', '.join(heading for heading, *_ in found)} against the number of members."
         size = (2.6 * across + 0.6, 0.9 + 2.7 * rows_of(len(found), across))
-        return Figure(name, title, f"{how} {circumstances(evidence)}", alt, draw, size)
+        return Figure("cost", "Cost against ensemble size", f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
@@ -91,7 +88,7 @@ def _reference(panel: "Axes", curves: Curves, claim: float | None) -> None:
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     sizes = sorted({size for curve in curves.values() for size in curve.x})
-    panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="that many networks")
+    panel.plot(sizes, sizes, ":", color=INK, linewidth=1, zorder=1, label="separate networks")
     if claim is not None:
         panel.plot(CLAIMED, claim, "o", fillstyle="none", color=INK, markersize=10, label="the paper's claim", zorder=4)
     panel.set(xscale="log", yscale="log")

@@ -20,8 +20,9 @@ from batchensemble.lab.report.views.lines import (
     name_ends,
     spread_out,
 )
+from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -40,7 +41,6 @@ def over_steps(
     x: str | None = None,
     xlabel: str = "step",
     aligned: bool = False,
-    rows: str = "method",
     band: Band = "deviation",
     log: bool = False,
     highlight: Sequence[str] = (),
@@ -55,7 +55,6 @@ def over_steps(
         xlabel: what the axis counts.
         aligned: match points by index instead of by position on the axis, and average the positions: seeds do not take
             exactly the same time.
-        rows: the label that tells curves apart.
         band: one standard `deviation` or one standard `error` over seeds and trials.
         log: whether both axes are logarithmic.
         highlight: the curves to draw in colour if there are too many for all; the others are grey, named at their ends.
@@ -65,17 +64,15 @@ def over_steps(
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        parts = evidence.apart(rows).items()
-        found = {panel: (_curves(part, rows, shown.metric, x, aligned), shown) for panel, part in parts}
+        parts = evidence.apart(METHOD).items()
+        found = {panel: (_curves(part, shown.metric, x, aligned), shown) for panel, part in parts}
         words = (name, title or sentence([shown.name]), circumstances(evidence))
         return _figure(found, words, xlabel=xlabel, band=band, log=log, highlight=highlight)
 
     return view
 
 
-def training_curves(
-    *metrics: str | Quantity, rows: str = "method", name: str = "training", title: str = "Training"
-) -> View:
+def training_curves(*metrics: str | Quantity) -> View:
     """Draws a panel per logged metric and per data set, over epochs, with a band over seeds.
 
     Reads `log` of the records: a list of logs, one for every training.
@@ -84,18 +81,18 @@ def training_curves(
 
     def view(evidence: Evidence) -> Figure:
         found: dict[str, tuple[Curves, Quantity]] = {}
-        for place, part in evidence.apart(rows).items():
-            panels = _log_panels(_logs(part, rows), shown)
+        for place, part in evidence.apart(METHOD).items():
+            panels = _log_panels(_logs(part), shown)
             found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
-        return _figure(found, (name, title, circumstances(evidence)), xlabel="epoch")
+        return _figure(found, ("training", "Training", circumstances(evidence)), xlabel="epoch")
 
     return view
 
 
-def _logs(part: Evidence, rows: str) -> dict[str, list[Lines]]:
+def _logs(part: Evidence) -> dict[str, list[Lines]]:
     return {
-        method: [log for _, logs in part.with_metric("log", **{rows: method}) for log in logs]
-        for method in part.labels(rows)
+        method: [log for _, logs in part.with_metric("log", **{METHOD: method}) for log in logs]
+        for method in part.labels(METHOD)
     }
 
 
@@ -124,13 +121,17 @@ def _figure(
         raise NotMeasured(f"no run has {' or '.join(names)} by {xlabel}")
     apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
 
+    coloured = {
+        title: {name: curve for name, curve in curves.items() if not highlight or name in highlight}
+        for title, (curves, _) in drawn.items()
+    }
+
     def draw(canvas: "Canvas") -> None:
-        axes = grid(canvas, len(drawn))
+        axes, look = grid(canvas, len(drawn)), looks(list(coloured.values()))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
-            grey = {name: curve for name, curve in curves.items() if highlight and name not in highlight}
-            coloured = {name: curve for name, curve in curves.items() if name not in grey}
+            grey = {name: curve for name, curve in curves.items() if name not in coloured[title]}
             draw_background(panel, grey, shown.factor)
-            draw_curves(panel, coloured, band=band, factor=shown.factor)
+            draw_curves(panel, coloured[title], look, band=band, factor=shown.factor)
             dress(panel, shown.heading, xlabel, log=log)
             if title in apart:
                 spread_out(panel, curves.values(), shown.factor)
@@ -152,9 +153,9 @@ def _spread(curves: Curves, shown: Quantity) -> bool:
     return shown.better == "lower" and far_apart(curves.values())
 
 
-def _curves(part: Evidence, rows: str, metric: str, x: str | None, aligned: bool) -> Curves:
+def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves:
     """Returns the curves that have points, by name."""
-    series = {name: list(_series(part.where(**{rows: name}), metric, x)) for name in part.labels(rows)}
+    series = {name: list(_series(part.where(**{METHOD: name}), metric, x)) for name in part.labels(METHOD)}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 

@@ -9,7 +9,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.style import GROUND, MUTED, WIDTH, colours, markers
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +19,8 @@ Points = list[tuple[float, float]]
 """Accuracy and diversity of members, in displayed units."""
 
 HOW = (
-    "Every point is a member (of dropout: a sample of its masks): its own accuracy, and how far it is from the first "
-    "member of the same run, which lies at zero."
+    "Each point is a member (for dropout, a sample): its own accuracy, and its distance from the first member of the "
+    "same run, which lies at zero."
 )
 
 
@@ -28,20 +28,16 @@ def diversity_against_accuracy(
     metric: str | Quantity = "base_disagreement",
     *,
     panels: str = "share",
-    rows: str = "method",
     said: str = "{}",
     name: str = "diversity",
-    title: str = "",
 ) -> View:
     """Draws a panel for each measured value of the label `panels`, with a point per member.
 
     Args:
         metric: how far members are from the first.
         panels: the label that tells panels apart.
-        rows: the label that tells methods apart.
         said: template of a panel's title, with a place for the label's value.
         name: name of its files.
-        title: what it shows; the name of the metric by default.
 
     Reads the lists `member_accuracy` and `metric` of the records, the first member being the base.
     """
@@ -51,7 +47,7 @@ def diversity_against_accuracy(
         found = {
             value: methods
             for value in evidence.labels(panels)
-            if any((methods := _methods(evidence.where(**{panels: value}), rows, shown)).values())
+            if any((methods := _methods(evidence.where(**{panels: value}), shown)).values())
         }
         if not found:
             raise NotMeasured(f"no run has both the accuracy of its members and their {shown.name}")
@@ -67,14 +63,14 @@ def diversity_against_accuracy(
 
         alt = f"{shown.name} against members' accuracy, one panel for each of {', '.join(found)}."
         size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
-        return Figure(name, title or f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure(name, f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
 
-def _methods(part: Evidence, rows: str, shown: Quantity) -> dict[str, Points]:
+def _methods(part: Evidence, shown: Quantity) -> dict[str, Points]:
     """Returns the points of one panel by method; a method without points keeps its colour."""
-    return {method: _points(part.where(**{rows: method}), shown) for method in part.labels(rows)}
+    return {method: _points(part.where(**{METHOD: method}), shown) for method in part.labels(METHOD)}
 
 
 def _points(part: Evidence, shown: Quantity) -> Points:

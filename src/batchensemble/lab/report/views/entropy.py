@@ -1,5 +1,6 @@
 """Entropy of predictions on known classes and on classes never seen."""
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,31 +12,30 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, MUTED, ORANGE, WIDTH
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 BINS = 30
+WIDEST = 32  # letters of a title that fit above a panel
 HOW = (
-    "Entropy of the mean prediction in nats, all seeds together, as a share of the pictures in each bin. AUROC: how "
-    "often an unseen picture has more entropy than a known one (50 % is chance)."
+    "Entropy of the mean prediction, all seeds pooled: the share of images in each bin. AUROC: how often an unseen "
+    "image has higher entropy than a known one (50 % is chance)."
 )
 Entropies = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Entropies of known and of unseen images."""
 
 
-def entropy_histograms(
-    *, rows: str = "method", name: str = "entropy", title: str = "Entropy on known and on unseen classes"
-) -> View:
+def entropy_histograms() -> View:
     """Draws histograms for known and unseen images and every method, with the AUROC of telling them apart.
 
     Reads the arrays `entropy_known` and `entropy_unknown` and the metric `auroc` of the records.
     """
 
     def view(evidence: Evidence) -> Figure:
-        kinds = evidence.kinds(rows)
+        kinds = evidence.kinds(METHOD)
         drawn = {name: both for name, part in kinds.items() if (both := _entropies(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has been measured on unseen classes")
@@ -45,15 +45,17 @@ def entropy_histograms(
             axes = grid(canvas, len(drawn), sharex=True, sharey=True)
             for panel, (name, both) in zip(axes, drawn.items(), strict=True):
                 _panel(panel, both, np.linspace(0, top, BINS + 1))
-                panel.set_title(name)
+                panel.set_title(textwrap.fill(name, WIDEST))
                 _write_auroc(panel, kinds[name])
             canvas.supxlabel("predictive entropy (nats)", fontsize=10)
-            canvas.supylabel("share of pictures (%)", fontsize=10)
+            canvas.supylabel("share of images (%)", fontsize=10)
             legend(canvas, axes)
 
         alt = f"Histograms of predictive entropy on known and unseen classes for {', '.join(drawn)}."
         size = (WIDTH, 0.8 + 1.9 * rows_of(len(drawn)))
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure(
+            "entropy", "Entropy on known and on unseen classes", f"{HOW} {circumstances(evidence)}", alt, draw, size
+        )
 
     return view
 
@@ -70,7 +72,7 @@ def _entropies(part: Evidence) -> Entropies | None:
 
 
 def _panel(panel: "Axes", both: Entropies, bins: NDArray[Any]) -> None:
-    for values, colour, label, fill in zip(both, (BLUE, ORANGE), ("known", "never seen"), (0.35, 0.25), strict=True):
+    for values, colour, label, fill in zip(both, (BLUE, ORANGE), ("known", "unseen"), (0.35, 0.25), strict=True):
         shares = 100 * np.histogram(values, bins)[0] / len(values)
         panel.stairs(shares, bins, fill=True, color=colour, alpha=fill)
         panel.stairs(shares, bins, color=colour, linewidth=1.6, label=label)

@@ -10,8 +10,9 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
 from batchensemble.lab.report.views.lines import Curve, band_words, draw_curves, dress
+from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 def over_label(
     label: str,
     *metrics: str | Quantity,
-    rows: str = "method",
     xlabel: str = "",
-    name: str = "curves",
     title: str = "",
 ) -> View:
     """Draws curves over a numeric label (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
@@ -35,17 +34,17 @@ def over_label(
     def view(evidence: Evidence) -> Figure:
         found = [
             (place, part, one, curves)
-            for place, part in evidence.apart(rows, label).items()
+            for place, part in evidence.apart(METHOD, label).items()
             for one in shown
-            if _several((curves := _curves(part, label, one, rows)).values())
+            if _several((curves := _curves(part, label, one)).values())
         ]
         if not found:
             raise NotMeasured(f"no method has {' or '.join(one.name for one in shown)} at more than one {label}")
 
         def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across=len(shown))
+            axes, look = grid(canvas, len(found), across=len(shown)), looks([curves for *_, curves in found])
             for panel, (place, part, one, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves, factor=one.factor)
+                draw_curves(panel, curves, look, factor=one.factor)
                 if evidence.comparable:
                     _rings(panel, part, label, one)
                 dress(panel, one.heading, xlabel or label)
@@ -58,7 +57,7 @@ def over_label(
         caption = f"{how} {circumstances(evidence)}".lstrip()
         heading = title or sentence(one.name for one in shown)
         return Figure(
-            name,
+            "curves",
             heading,
             caption,
             alt,
@@ -74,9 +73,9 @@ def _several(curves: Iterable[Curve]) -> bool:
     return any(len(curve.x) > 1 for curve in curves)
 
 
-def _curves(evidence: Evidence, label: str, shown: Quantity, rows: str) -> dict[str, Curve]:
+def _curves(evidence: Evidence, label: str, shown: Quantity) -> dict[str, Curve]:
     """Returns the metric over the label by method, a curve per seed, for methods that have points."""
-    found = {name: _curve(evidence.where(**{rows: name}), label, shown) for name in evidence.labels(rows)}
+    found = {name: _curve(evidence.where(**{METHOD: name}), label, shown) for name in evidence.labels(METHOD)}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
 

@@ -12,7 +12,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
 from batchensemble.lab.report.views.panels import grid, rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ WRITTEN = 6  # matrices up to this size show their numbers
 Matrix = NDArray[np.float64]
 
 
-def heatmaps(metric: str | Quantity, *, rows: str = "method", name: str = "matrices", title: str = "") -> View:
+def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
     """Draws a matrix for every method, the mean over seeds, on a common colour scale.
 
     Reads a list of lists in the records; `None` where there is no number (a task not learned yet).
@@ -30,7 +30,7 @@ def heatmaps(metric: str | Quantity, *, rows: str = "method", name: str = "matri
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        found = {name: _mean(part, shown) for name, part in evidence.kinds(rows).items()}
+        found = {name: _mean(part, shown) for name, part in evidence.kinds(METHOD).items()}
         drawn = {name: matrix for name, matrix in found.items() if matrix is not None}
         if not drawn:
             raise NotMeasured(f"no run has {shown.name}")
@@ -50,7 +50,7 @@ def heatmaps(metric: str | Quantity, *, rows: str = "method", name: str = "matri
         alt = f"Heat maps of {shown.name} for {', '.join(drawn)}."
         caption = f"Means over seeds. {circumstances(evidence)}"
         return Figure(
-            name,
+            "matrices",
             title or sentence([shown.name]),
             caption,
             alt,

@@ -1,29 +1,28 @@
 """Lines with bands: the mean over seeds, and how far they spread."""
 
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from batchensemble.lab.report.style import DASHES, MUTED, colours, markers
+from batchensemble.lab.report.style import MUTED
 from batchensemble.lab.report.views.panels import logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Look = Mapping[str, Any]
+"""A line's colour, marker and dash, as matplotlib's keywords."""
 Band = Literal["deviation", "error"]
 BANDS: Mapping[Band, str] = {
-    "deviation": "Lines are means and bands one sample standard deviation over seeds.",
-    "error": "Lines are means and bands one standard error over seeds.",
+    "deviation": "Lines are means; bands are one sample standard deviation over seeds.",
+    "error": "Lines are means; bands are one standard error over seeds.",
 }
 
 GAP = 0.065  # between names, as a share of a panel's height
-MARKED = 25  # curves with more points have no markers
-ON_TOP = (0, (4, 4))
 FAR = 5.0
 """If lower is better and curves end further apart than this factor, their axis is logarithmic."""
 
@@ -61,18 +60,21 @@ class Curve:
         width = np.sqrt(squares / np.maximum(count - 1, 1))
         return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
 
-    def covers(self, other: "Curve") -> bool:
-        """Returns whether its means coincide with those of another curve."""
+    def covers(self, other: "Curve", within: float) -> bool:
+        """Returns whether its means are those of another curve, up to `within`."""
         if self.x.shape != other.x.shape or not np.array_equal(self.x, other.x):
             return False
-        ours, theirs = (curve.mean_and_band("deviation")[0] for curve in (self, other))
-        return np.allclose(ours, theirs, rtol=1e-3, equal_nan=True)
+        return np.allclose(self.mean, other.mean, rtol=1e-9, atol=within, equal_nan=True)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean at every position."""
+        return self.mean_and_band("deviation")[0]
 
     @property
     def end(self) -> float:
         """The last mean."""
-        mean, _ = self.mean_and_band("deviation")
-        return float(mean[np.isfinite(mean)][-1])
+        return float(self.mean[np.isfinite(self.mean)][-1])
 
 
 def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
@@ -85,36 +87,36 @@ def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
     return BANDS[band] if any(len(curve.y) > 1 for curve in curves) else ""
 
 
-def draw_curves(panel: "Axes", curves: Mapping[str, Curve], *, band: Band = "deviation", factor: float = 1.0) -> None:
-    """Draws every curve with its band; colours, dashes and markers tell them apart.
+def draw_curves(
+    panel: "Axes",
+    curves: Mapping[str, Curve],
+    look: Mapping[str, Look],
+    *,
+    band: Band = "deviation",
+    factor: float = 1.0,
+) -> None:
+    """Draws every curve with its band.
 
     Args:
         panel: where to draw.
-        curves: curves by name; one that coincides with an earlier one is dashed, so that both are visible.
+        curves: curves by name.
+        look: how they look, by name: the same in all panels of a figure.
         band: what its half-width stands for.
         factor: displayed values over recorded ones.
     """
     faint = 0.18 if len(curves) <= 6 else 0.07
-    used: Counter[str] = Counter()
-    marks = markers(curves)
-    for place, (name, colour) in enumerate(colours(curves).items()):
-        mean, width = (factor * values for values in curves[name].mean_and_band(band))
-        x = curves[name].x
-        marker = marks[name] if len(x) <= MARKED else None
-        dash = "-" if marker else DASHES[used[colour] % len(DASHES)]
-        if any(curves[name].covers(other) for other in list(curves.values())[:place]):
-            dash = ON_TOP
-        used[colour] += 1
-        panel.plot(x, mean, color=colour, marker=marker, linestyle=dash, label=name, zorder=3)
+    for name, curve in curves.items():
+        mean, width = (factor * values for values in curve.mean_and_band(band))
+        panel.plot(curve.x, mean, label=name, zorder=3, **look[name])
         if np.nanmax(width, initial=0) > 0:
-            panel.fill_between(x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
+            colour = look[name]["color"]
+            panel.fill_between(curve.x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
 
 
 def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
     """Draws curves for comparison: thin, grey, without a legend."""
     for name, curve in curves.items():
-        mean, _ = curve.mean_and_band("deviation")
-        panel.plot(curve.x, factor * mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
+        panel.plot(curve.x, factor * curve.mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
 
 
 def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:

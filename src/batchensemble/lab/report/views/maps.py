@@ -11,7 +11,7 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import GREY, MUTED, RED
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 CLASSES = 10  # most columns; with more classes, the most probable are shown
 HOW = (
-    "Each map gives the probability of every class (columns) according to the members' mean, to each member E1, E2, "
-    "... and to a single network (rows); darker is more probable. The right class is framed and named in red."
+    "Each map shows the probability of every class (columns) according to the members' mean, each member (E1, E2, "
+    "...) and a single network (rows); darker is more probable. The correct class is framed and labelled in red."
 )
 
 
@@ -39,9 +39,8 @@ def prediction_maps(
     which: Literal["drawn", "telling"] = "drawn",
     *,
     count: int = 5,
-    rows: str = "method",
     name: str = "maps",
-    title: str = "What every member says",
+    title: str = "What every member predicts",
 ) -> View:
     """Draws images with the probabilities of mean, members and a single network, for every method.
 
@@ -49,7 +48,6 @@ def prediction_maps(
         which: `drawn` for the first images, drawn at random by seed; `telling` for those where the single network is
             sure and wrong and the ensemble is right.
         count: images per method.
-        rows: the label that tells methods apart.
         name: name of its files.
         title: what it shows.
 
@@ -60,13 +58,13 @@ def prediction_maps(
     def view(evidence: Evidence) -> Figure:
         firsts = {
             name: next(part.with_array("pictures", "labels", "logits", "single", "rows"), None)
-            for name, part in evidence.kinds(rows).items()
+            for name, part in evidence.kinds(METHOD).items()
         }
         made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
         found = {name: maps for name, maps in made.items() if maps}
         if not found:
-            telling = "there is no picture of which the single network is wrong and the ensemble right"
-            raise NotMeasured("no run has kept pictures" if which == "drawn" else telling)
+            telling = "there is no image on which the single network is wrong and the ensemble right"
+            raise NotMeasured("no run has kept images" if which == "drawn" else telling)
 
         across = max(map(len, found.values()))
 
@@ -78,7 +76,7 @@ def prediction_maps(
                 for place in range(across):
                     _column(axes[:, place], maps[place] if place < len(maps) else None, first=place == 0)
 
-        alt = f"Test pictures with the class probabilities of mean, members and single for {', '.join(found)}."
+        alt = f"Test images with the class probabilities of mean, members and single for {', '.join(found)}."
         size = (1.75 * across + 0.4, 3.9 * len(found))
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 

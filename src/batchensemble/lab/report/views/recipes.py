@@ -20,12 +20,12 @@ LINES = 6
 RADII = (10.0, 16.0, 23.0, 31.0)  # in points, from a mark to its number
 LETTERS = np.array([11.0, 9.0])  # in points, the room a number needs
 HOW = (
-    "Each number is a recipe, listed with its ensemble accuracy beside the picture, the best first; the star is the "
-    "naive ensemble, squares are single networks."
+    "Each number is a recipe, listed beside the plot with its ensemble accuracy, best first; the star is the naive "
+    "ensemble, squares are single networks."
 )
 PLANE = (
-    "Lines of equal ensemble accuracy are those of the plane that fits these recipes best (least squares; what it "
-    "leaves unexplained has a standard deviation of {rest:.2f} points)."
+    "Dashed lines of equal ensemble accuracy are those of the plane fitted to these recipes by least squares, whose "
+    "residuals have a standard deviation of {rest:.2f} points."
 )
 
 
@@ -40,24 +40,17 @@ class _Recipe:
     naive: bool
 
 
-def recipes(
-    *,
-    rows: str = "recipe",
-    name: str = "recipes",
-    title: str = "Recipes: strong members that differ",
-) -> View:
+def recipes(*, title: str = "Recipes: strong members that differ") -> View:
     """Draws members' accuracy against their disagreement, with lines of equal ensemble accuracy.
 
     Args:
-        rows: the label that names recipes.
-        name: name of its files.
         title: what it shows.
 
     Reads `member_accuracy`, `disagreement` and `accuracy` of the records.
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = [made for one in evidence.labels(rows) if (made := _recipe(evidence.where(**{rows: one}), one))]
+        found = [made for one in evidence.labels("recipe") if (made := _recipe(evidence.where(recipe=one), one))]
         if not found:
             raise NotMeasured("no recipe has been measured")
         found.sort(key=lambda one: -one.ensemble)
@@ -73,7 +66,7 @@ def recipes(
 
         alt = f"{len(found)} recipes: members' accuracy against disagreement."
         size = (WIDTH * 1.3, max(4.0, 0.8 + 0.21 * len(found)))
-        return Figure(name, title, f"{how} {circumstances(evidence)}", alt, draw, size)
+        return Figure("recipes", title, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
 

@@ -15,8 +15,8 @@ REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
 DIFFERENCE = Quantity("difference", "difference", digits=2)
 CHANCE = Quantity("p", "p", digits=3)
 UNIFORM = "Uniform"
-HOW = "Regret in percent of Uniform's on the same data; ± is the standard error of the mean over trials."
-RANKS = "The paper ranks at least 16 methods, of which 13 are known: its ranks are larger than ranks among these."
+HOW = "Regret as a percentage of Uniform's on the same data; ± is the standard error of the mean over trials."
+RANKS = "The paper ranks at least 16 methods, 13 of which are known, so its ranks are higher than ranks among these."
 
 
 def regret_table(*, at_most: float | None = None, name: str = "regret", title: str = "Regret") -> View:

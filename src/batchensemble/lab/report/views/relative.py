@@ -7,16 +7,15 @@ from batchensemble.lab.report.check import Check
 from batchensemble.lab.report.evidence import Evidence, Place, number_of
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.table import Table
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 
-def relative_to(view: View, metrics: Sequence[str], *, rows: str = "method", to: str) -> View:
+def relative_to(view: View, metrics: Sequence[str], *, to: str) -> View:
     """Extends a view's evidence by `relative_<metric>` for every run: the metric over the mean of one method.
 
     Args:
         view: the view to extend.
         metrics: the metrics to make relative.
-        rows: the label that names methods.
         to: the method whose mean is 1.
 
     Examples:
@@ -27,7 +26,7 @@ def relative_to(view: View, metrics: Sequence[str], *, rows: str = "method", to:
     """
 
     def related(evidence: Evidence) -> Table | Figure | Check:
-        means = {metric: evidence.summary(metric, **{rows: to}) for metric in metrics}
+        means = {metric: evidence.summary(metric, **{METHOD: to}) for metric in metrics}
         ones = {metric: mean.mean for metric, mean in means.items() if mean is not None and mean.mean}
         return view(replace(evidence, places=tuple(_related(place, ones) for place in evidence.places)))
 

@@ -11,7 +11,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE
 from batchensemble.lab.report.views.panels import rows_of
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 from batchensemble.metrics import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 HOW = (
-    "The share of right answers by confidence, all seeds together; on the dashed line both agree. What is missing to "
-    "the confidence is orange (too sure), what goes beyond it green (not sure enough). The bars below count pictures; "
-    "where there are fewer than {few}, the bars above are faded."
+    "Accuracy by confidence, all seeds pooled; the dashed line is perfect calibration. Orange: overconfident. Green: "
+    "underconfident. The bars below show the share of images in each bin; bins with fewer than {few} are faded."
 )
 
 FEW = 10  # with fewer images, the share of right answers is mostly chance
 MOST = 5  # diagrams side by side
 
 
-def reliability_diagrams(*, rows: str = "method", name: str = "reliability", title: str = "Reliability") -> View:
+def reliability_diagrams() -> View:
     """Draws a reliability diagram for every method, with its ECE.
 
     Reads the arrays `logits (members, N, classes)` and `labels (N,)` and the metric `ece` of the records.
@@ -37,12 +36,12 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
     def view(evidence: Evidence) -> Figure:
         drawn = {
             _headline(name, part): diagram
-            for name, part in evidence.kinds(rows).items()
+            for name, part in evidence.kinds(METHOD).items()
             if (diagram := _diagram(part)) is not None
         }
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        kinds = len(evidence.labels(rows))
+        kinds = len(evidence.labels(METHOD))
         across = min(len(drawn), rows_of(kinds, rows_of(kinds, MOST)))  # six as three and three, not five and one
         down = rows_of(len(drawn), across)
 
@@ -63,9 +62,9 @@ def reliability_diagrams(*, rows: str = "method", name: str = "reliability", tit
                 axes[2 * row + 1, 0].set_ylabel("share")
             canvas.supxlabel("confidence", fontsize=10)
 
-        alt = f"Reliability diagrams of {', '.join(evidence.kinds(rows))}."
+        alt = f"Reliability diagrams of {', '.join(evidence.kinds(METHOD))}."
         size = (0.8 + 1.75 * across, 0.5 + 3.0 * down)
-        return Figure(name, title, f"{HOW.format(few=FEW)} {circumstances(evidence)}", alt, draw, size)
+        return Figure("reliability", "Reliability", f"{HOW.format(few=FEW)} {circumstances(evidence)}", alt, draw, size)
 
     return view
 

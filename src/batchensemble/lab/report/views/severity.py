@@ -9,7 +9,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.style import INK, WIDTH, colours
 from batchensemble.lab.report.views.panels import grid, legend
-from batchensemble.lab.report.views.view import View
+from batchensemble.lab.report.views.view import METHOD, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,14 +19,12 @@ Boxes = dict[int, list[float]]
 """By severity, one number per corruption: the mean over seeds."""
 
 HOW = (
-    "A box spans the quartiles over the kinds of corruption, its line is the median, its whiskers reach to the "
-    "mildest and the harshest kind; severity 0 is the clean test set. Numbers are means over seeds."
+    "Boxes span the quartiles over the kinds of corruption, with a line at the median and whiskers to the mildest and "
+    "the harshest kind; `clean` is the test set itself. Numbers are means over seeds."
 )
 
 
-def by_severity(
-    *metrics: str | Quantity, rows: str = "method", name: str = "severity", title: str = "Under corruption"
-) -> View:
+def by_severity(*metrics: str | Quantity) -> View:
     """Draws boxes over kinds of corruption by severity, with a panel per metric and a colour per method.
 
     Reads `shift` of the records: a list of `{"corruption", "severity", metric: value, ...}`.
@@ -36,9 +34,9 @@ def by_severity(
     def view(evidence: Evidence) -> Figure:
         every = [
             (", ".join(filter(None, (title, one.heading))), boxes, one)
-            for title, part in evidence.apart(rows).items()
+            for title, part in evidence.apart(METHOD).items()
             for one in shown
-            if (boxes := _boxes(part, rows, one.metric))
+            if (boxes := _boxes(part, one.metric))
         ]
         if not every:
             raise NotMeasured("no run has been measured under corruption")
@@ -51,20 +49,20 @@ def by_severity(
             panels[-1].set_xlabel("severity of the corruption")
             legend(canvas, panels)
 
-        methods = ", ".join(evidence.labels(rows))
+        methods = ", ".join(evidence.labels(METHOD))
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
         size = (WIDTH * 1.2, 0.7 + 2.5 * len(every))
-        return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
+        return Figure("severity", "Under corruption", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
 
-def _boxes(evidence: Evidence, rows: str, metric: str) -> dict[str, Boxes]:
+def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
     """Returns one number per corruption, by method and severity."""
     found = {}
-    for method in evidence.labels(rows):
+    for method in evidence.labels(METHOD):
         cells: dict[tuple[int, str], list[float]] = defaultdict(list)
-        for _, shift in evidence.with_metric("shift", **{rows: method}):
+        for _, shift in evidence.with_metric("shift", **{METHOD: method}):
             for row in shift:
                 if row.get(metric) is not None:
                     cells[row["severity"], row["corruption"]].append(row[metric])

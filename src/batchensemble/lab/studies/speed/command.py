@@ -1,7 +1,7 @@
 """`batchensemble bench`: turns options into a run and its record into tables, and checks limits."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MEMORY = "memory of "
-WHAT = {LIMIT: "inference: members x inputs", SINGLE: ""}
+WHAT = {LIMIT: "In inference, that is members x inputs.", SINGLE: ""}
+BELOW = {LIMIT: "plain, ms", SINGLE: "one network, ms"}
+WIDTH = 76  # of a table, at least: titles stay on one line, also in a terminal of 80 columns
+Row = Mapping[str, Any]
+"""A case, a way and a denominator, with their times: an entry of a record's `rows`."""
 
 
 def read_settings(quick: bool, **options: Any) -> Settings:
@@ -61,7 +65,7 @@ def numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part)
     except ValueError:
-        raise ValueError(f"expected numbers as 8,128; got {text!r}") from None
+        raise ValueError(f"expected numbers like 8,128; got {text!r}") from None
 
 
 def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
@@ -73,7 +77,7 @@ def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
     """
     found = [numbers(part.replace("x", ",")) for part in text.split(",") if part]
     if any(len(layer) != 3 for layer in found):
-        raise ValueError(f"expected layers as MEMBERSxROWSxWIDTH, 4x4096x1024; got {text!r}")
+        raise ValueError(f"expected layers as MEMBERSxROWSxWIDTH, such as 4x4096x1024; got {text!r}")
     return tuple((members, rows, width) for members, rows, width in found)
 
 
@@ -100,7 +104,7 @@ def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
     return limits
 
 
-def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> Iterator[str]:
+def exceeded(rows: Sequence[Row], limits: Mapping[str, float]) -> Iterator[str]:
     """Describes every limit that our ratio to the plain network on as many rows exceeds.
 
     Examples:
@@ -122,41 +126,66 @@ def exceeded(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> 
 
 
 def tables(record: Record) -> Iterator["Table"]:
-    """Yields a table for every denominator, named in its title; with memory if it was measured."""
+    """Yields a table for every denominator, named in its title: a line for every case, and below it one for every way.
+
+    Memory is shown if it was measured, and how a way was run if not all were run alike; else the caption says it.
+    """
     from rich.box import SIMPLE
     from rich.table import Table
 
     rows = record.metrics["rows"]
-    columns = {"ms": _milliseconds("ms"), "its ms": _milliseconds("denominator_ms"), "ratio": _ratio("ratio")}
-    columns |= {"memory": _ratio("memory_ratio")} if any(row["memory_ratio"] for row in rows) else {}
     for denominator in dict.fromkeys(row["denominator"] for row in rows):
-        table = Table(title=_title(record, denominator), caption=_where(record), box=SIMPLE)
+        table = Table(title=_title(record, denominator), box=SIMPLE, pad_edge=False, min_width=WIDTH)
+        table.caption = _caption(record, denominator)
         table.title_justify = table.caption_justify = "left"
-        for heading in ("case", "", "run"):
-            table.add_column(heading, overflow="fold", no_wrap=not heading)
+        columns = _columns(rows, denominator)
+        table.add_column("", no_wrap=True)
         for heading in columns:
             table.add_column(heading, justify="right", no_wrap=True)
-        shown = [row for row in rows if row["denominator"] == denominator]
-        for row, above in zip(shown, [{"case": ""}, *shown], strict=False):
-            case = row["case"] if row["case"] != above["case"] else ""
-            table.add_row(case, row["way"], row["how"], *(text(row) for text in columns.values()))
+        case = ""
+        for row in (row for row in rows if row["denominator"] == denominator):
+            if row["case"] != case:
+                table.add_row(case := row["case"])
+            table.add_row(f"  {row['way']}", *(text(row) for text in columns.values()))
         yield table
 
 
-def _milliseconds(name: str) -> Callable[[Mapping[str, Any]], str]:
+def how_run(rows: Iterable[Row]) -> str:
+    """Says how work was run, and in which precision: bfloat16 on a GPU, where alone there are graphs and memory.
+
+    Examples:
+        >>> how_run([{"how": "compiled, as a CUDA graph", "mib": 512.0}])
+        'compiled, as a CUDA graph, in bfloat16'
+        >>> how_run([{"how": "eager", "mib": None}, {"how": "compiled", "mib": None}])
+        'eager or compiled, in float32'
+    """
+    rows = list(rows)
+    precision = "bfloat16" if any("CUDA" in row["how"] or row["mib"] is not None for row in rows) else "float32"
+    return f"{' or '.join(dict.fromkeys(row['how'] for row in rows))}, in {precision}"
+
+
+def _columns(rows: Sequence[Row], denominator: str) -> dict[str, Callable[[Row], str]]:
+    """Returns how to write a row's numbers, by heading."""
+    columns = {"ms": _milliseconds("ms"), BELOW[denominator]: _milliseconds("denominator_ms"), "ratio": _ratio("ratio")}
+    columns |= {"memory ratio": _ratio("memory_ratio")} if any(row["memory_ratio"] for row in rows) else {}
+    alike = len({row["how"] for row in rows}) == 1
+    return columns if alike else {"run": lambda row: str(row["how"]), **columns}
+
+
+def _milliseconds(name: str) -> Callable[[Row], str]:
     return lambda row: f"{row[name]:.3f}"
 
 
-def _ratio(name: str) -> Callable[[Mapping[str, Any]], str]:
+def _ratio(name: str) -> Callable[[Row], str]:
     return lambda row: "" if row[name] is None else f"{row[name]:.2f}"
 
 
 def _title(record: Record, denominator: str) -> str:
-    what = f" ({WHAT[denominator]})" if WHAT[denominator] else ""
-    return f"{record.metrics['network']}, {record.run.settings['members']} members, over {denominator}{what}"
+    return f"{record.metrics['network']}, {record.run.settings['members']} members, over {denominator}"
 
 
-def _where(record: Record) -> str:
+def _caption(record: Record, denominator: str) -> str:
     made = record.provenance
     commit = f"commit {made.commit or 'unknown'}{', changed' if made.dirty else ''}"
-    return f"{made.hardware}, torch {made.versions['torch']}, {commit}"
+    how = f"All {how_run(record.metrics['rows'])}. {made.hardware}, torch {made.versions['torch']}, {commit}."
+    return f"{WHAT[denominator]} {how}".lstrip()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import batchensemble as be
 from batchensemble.lab.methods.ensembles.naive import Stacked
 from batchensemble.lab.studies.speed.networks import Network
-from batchensemble.lab.studies.speed.work import combined
+from batchensemble.prediction import combine_outputs
 
 OURS = "BatchEnsemble"
 OWN_NORMS = f"{OURS}, norm per member"
@@ -48,7 +48,7 @@ class AtOnce(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Returns all members' logits as rows in training, otherwise one answer per row."""
         outputs = self.stacked(x.expand(self.members, *x.shape))
-        return outputs.flatten(0, 1) if self.training else combined(outputs)
+        return outputs.flatten(0, 1) if self.training else combine_outputs(outputs, "softmax")
 
 
 class Repeated(nn.Module):
@@ -63,7 +63,7 @@ class Repeated(nn.Module):
         if self.training:
             return self.net(x)  # type: ignore[no-any-return]
         outputs: Tensor = self.net(x.repeat(self.members, *[1] * (x.ndim - 1)))
-        return combined(outputs.unflatten(0, (self.members, -1)))
+        return combine_outputs(outputs.unflatten(0, (self.members, -1)), "softmax")
 
 
 class MembersSecond(nn.Module):
@@ -77,7 +77,8 @@ class MembersSecond(nn.Module):
         """Splits the rows over the members in training; otherwise every member answers every row."""
         if self.training:
             return self.net(x.unflatten(0, (-1, self.members))).flatten(0, 1)  # type: ignore[no-any-return]
-        return combined(self.net(x[:, None].expand(-1, self.members, -1)).transpose(0, 1))
+        outputs = self.net(x[:, None].expand(-1, self.members, -1))
+        return combine_outputs(outputs.transpose(0, 1), "softmax")
 
 
 def _with_torch_uncertainty(network: Network, members: int) -> list[nn.Module]:

@@ -9,16 +9,17 @@ from batchensemble.compiling import compile_
 from batchensemble.lab.studies.speed.networks import CLASSES, Network
 from batchensemble.lab.studies.speed.timing import Work
 from batchensemble.lab.studies.trainer import on_device
+from batchensemble.prediction import combine_outputs
 
 
 def inference(models: list[nn.Module], x: Tensor, compiled: bool) -> Work:
-    """One answer per input, from one model or the mean of several; bfloat16 on a GPU."""
+    """One answer per input, from one model or from several, combined as members are; bfloat16 on a GPU."""
     asked = [_forward(on_device(model.eval(), x.device).to(x.dtype), compiled) for model in models]
 
     def answer() -> Tensor:
         with torch.no_grad():
             outputs = [model(x) for model in asked]
-            return outputs[0] if len(outputs) == 1 else combined(torch.stack(outputs))
+            return outputs[0] if len(outputs) == 1 else combine_outputs(torch.stack(outputs), "softmax")
 
     return answer
 
@@ -68,16 +69,6 @@ def both_ways(layer: nn.Module, rows: int, width: int, device: torch.device, com
         return torch.autograd.grad(forward(x), inputs, gradient)
 
     return work
-
-
-def combined(outputs: Tensor) -> Tensor:
-    """Returns the log of the members' mean probability, from logits `(members, N, classes)`, as an ensemble answers.
-
-    Examples:
-        >>> combined(torch.zeros(3, 1, 2)).exp()
-        tensor([[0.5000, 0.5000]])
-    """
-    return outputs.softmax(-1).mean(0).log()
 
 
 def number_type(device: torch.device) -> torch.dtype:
