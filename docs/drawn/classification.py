@@ -20,10 +20,10 @@ UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
 
 GAINS = {
     "Single": "one network | paper",
-    "BatchEnsemble, norm per member": "4 members, the batch split over them | paper",
+    "BatchEnsemble, norm per member": "4 members, split batch | paper",
     "Naive ensemble": "4 independent networks | paper",
     "Single, released schedule": "one network | released",
-    "BatchEnsemble, repeated batch, norm per member": "4 members, every image shown to each | released",
+    "BatchEnsemble, repeated batch, norm per member": "4 members, repeated batch | released",
     "Naive ensemble, released schedule": "4 independent networks | released",
 }
 SCORES = (
@@ -39,7 +39,7 @@ def gains() -> str:
     evidence = _measured("cifar-accuracy", "short").where(data="CIFAR-100")
     found = {name: [result.record for result in evidence.where(method=name).results] for name in GAINS}
     one = found["Single"][0]
-    columns = (*(score.name for score in SCORES), "images in training", "parameters")
+    columns = (*(score.name for score in SCORES), "training images seen", "parameters")
     lines = [f"| | schedule | {' | '.join(columns)} |", "|---" * 2 + "|---:" * len(columns) + "|"]
     for name, records in ((name, records) for name, records in found.items() if records):
         scores = (_mean(records, score) for score in SCORES)

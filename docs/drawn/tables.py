@@ -11,10 +11,10 @@ DATA = ("Income", "Occupation", "Shuttle")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "ece", "train_accuracy")
 GAINS = {
     "Single": "one network",
-    "MC-dropout": "dropout, 16 samples, with an extra layer to match 4 members in size",
+    "MC-dropout": "dropout, 16 samples (an extra layer matches 4 members in size)",
     "Naive ensemble": "4 independent networks",
-    "BatchEnsemble": "4 members, the batch split over them",
-    SIXTEEN: "16 members, the batch split over them",
+    "BatchEnsemble": "4 members, split batch",
+    SIXTEEN: "16 members, split batch",
 }
 
 

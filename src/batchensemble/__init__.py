@@ -1,4 +1,4 @@
-"""Ensembles with the parameters and the training step of one network."""
+"""An ensemble in the memory of one network."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -97,7 +97,7 @@ SharedOption = Annotated[
 
 @app.callback()
 def main(version: VersionOption = False) -> None:
-    """Ensembles with the parameters and the training step of one network, and the paper's laboratory."""
+    """An ensemble in the memory of one network, and the paper's laboratory."""
 
 
 @app.command("list")

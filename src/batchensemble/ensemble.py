@@ -364,7 +364,7 @@ class Ensemble(nn.Module):
 
     @property
     def accepts_loss_kwargs(self) -> bool:
-        """Whether the network's own loss takes the number of labels in all batches of a step (Transformers' Trainer)."""
+        """Whether the network's own loss takes the number of labels in a whole step (Transformers' Trainer)."""
         return self.net.accepts_loss_kwargs  # type: ignore[return-value]
 
     @property
