@@ -260,7 +260,7 @@ def bench(
 
 
 def _perform(jobs: Sequence[Job], store: Store, context: Context) -> None:
-    """Performs every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
+    """Perform every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
     for job in jobs:
         job.study.check_devices(context.devices)  # before other processes are started
     with _progress(context) as progress:
@@ -274,7 +274,7 @@ def _announce(line: str) -> None:
 
 @contextmanager
 def _progress(context: Context) -> Iterator[Bars | Silent]:
-    """Shows bars, in only one of several processes."""
+    """Show bars, in only one of several processes."""
     first = not is_one_of_several(context.devices) or start_fabric(context.device, context.devices).is_global_zero
     console.quiet = not first
     with bars(console) if first else nullcontext(Silent()) as progress:
@@ -282,7 +282,7 @@ def _progress(context: Context) -> Iterator[Bars | Silent]:
 
 
 def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None) -> None:
-    """Prints the first table of an experiment, and those of its claims that the scale can say something about."""
+    """Print the first table of an experiment, and those of its claims that the scale can say something about."""
     records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
     evidence = experiment.evidence(records, scale, seeds)
     console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
@@ -309,7 +309,7 @@ def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
 
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
-    """Returns the experiments with these ids; `all` stands for those that have the scale."""
+    """Return the experiments with these ids; `all` stands for those that have the scale."""
     if "all" in ids:
         there = [experiment for experiment in EXPERIMENTS.values() if scale in experiment.scales]
         if not there:
@@ -330,7 +330,7 @@ def _existing(folder: Path | None) -> Path | None:
 
 
 def _folder(path: Path, option: str) -> Path:
-    """Checks that a path is a folder, or free for one to be created."""
+    """Check that a path is a folder, or free for one to be created."""
     if path.exists() and not path.is_dir():
         raise typer.BadParameter(f"{path} is not a folder.", param_hint=option)
     return path
@@ -347,7 +347,7 @@ def _seeds(text: str) -> list[int] | None:
 
 @contextmanager
 def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None]:
-    """Reports errors that a user can fix in one line, without a traceback (`BATCHENSEMBLE_TRACEBACK=1` shows it)."""
+    """Report errors that a user can fix in one line, without a traceback (`BATCHENSEMBLE_TRACEBACK=1` shows it)."""
     try:
         yield
     except BrokenPipeError:

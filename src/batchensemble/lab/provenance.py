@@ -52,7 +52,7 @@ class Provenance:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
-        """Reads the provenance of a record, ignoring fields that this version does not know.
+        """Read the provenance of a record, ignoring fields that this version does not know.
 
         Raises:
             TypeError: `hardware` is missing, or a field has the wrong type.
@@ -66,7 +66,7 @@ class Provenance:
 
     @classmethod
     def now(cls, hardware: str | None = None, *, since: float | None = None) -> Self:
-        """Returns the provenance of work that ends now.
+        """Return the provenance of work that ends now.
 
         Args:
             hardware: the device in words; this machine's processor by default.
@@ -80,14 +80,14 @@ class Provenance:
 
 
 def hardware(device: torch.device, processes: int = 1) -> str:
-    """Describes the hardware: the name of the GPU or of the processor, and how many processes work together."""
+    """Describe the hardware: the name of the GPU or of the processor, and how many processes work together."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     return name if processes == 1 else f"{processes} processes, each on {name}"
 
 
 @cache
 def processor() -> str:
-    """Names this machine's processor, with the number of cores this process may use."""
+    """Name this machine's processor, with the number of cores this process may use."""
     return f"{_cores()} x {_processor_name()}"
 
 
@@ -115,7 +115,7 @@ def _versions() -> dict[str, str]:
 
 @cache
 def _commit() -> tuple[str | None, bool]:
-    """Returns the commit of the checkout this file belongs to, and whether it has uncommitted changes."""
+    """Return the commit of the checkout this file belongs to, and whether it has uncommitted changes."""
     ours = _git("ls-files", "--error-unmatch", Path(__file__).name)
     head = ours and _git("rev-parse", "--short=12", "HEAD")
     dirty = bool(head and _git("status", "--porcelain", "--untracked-files=no"))

@@ -81,7 +81,7 @@ class Record:
         object.__setattr__(self, "metrics", plain(self.metrics))
 
     def untimed(self) -> "Record":
-        """Returns a copy without its timings, which mean nothing if other work shared the machine.
+        """Return a copy without its timings, which mean nothing if other work shared the machine.
 
         Examples:
             >>> metrics = {"accuracy": 0.5, "training_seconds": 60.0, "tokens_per_second": 9.0}
@@ -111,7 +111,7 @@ class Published:
 
 
 def plain(value: Any) -> Any:
-    """Converts a value to what a round trip through JSON would give; NaN and infinities become `None`.
+    """Convert a value to what a round trip through JSON would give; NaN and infinities become `None`.
 
     Examples:
         >>> plain({"a": (1, 0.5), "b": float("nan")})
@@ -133,7 +133,7 @@ def plain(value: Any) -> Any:
 
 
 def content_key(content: Any) -> str:
-    """Returns twelve hexadecimal digits that identify a content, whatever the order of its keys.
+    """Return twelve hexadecimal digits that identify a content, whatever the order of its keys.
 
     Examples:
         >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})

@@ -36,15 +36,15 @@ class Store:
     folder: Path
 
     def path(self, run: Run) -> Path:
-        """Returns the path of a run's JSON file, whether or not it exists."""
+        """Return the path of a run's JSON file, whether or not it exists."""
         return self.folder / f"{run.name}.json"
 
     def has(self, run: Run) -> bool:
-        """Returns whether the run has a record."""
+        """Return whether the run has a record."""
         return self.path(run).exists()
 
     def get(self, run: Run) -> Record:
-        """Returns the record of a run.
+        """Return the record of a run.
 
         Raises:
             KeyError: the run has no record yet.
@@ -55,7 +55,7 @@ class Store:
         return _read(self.path(run))
 
     def put(self, record: Record) -> None:
-        """Writes a record, arrays first: a JSON file that exists belongs to a complete record."""
+        """Write a record, arrays first: a JSON file that exists belongs to a complete record."""
         path = self.path(record.run)
         content = document(record)
         if record.arrays:
@@ -64,7 +64,7 @@ class Store:
             beside.write_text(json.dumps(content, indent=1) + "\n")
 
     def obtain(self, run: Run, work: Callable[[], Record], *, wait: bool = False) -> Record:
-        """Returns the run's record, calling `work` if there is none; only one process at a time does the work.
+        """Return the run's record, calling `work` if there is none; only one process at a time does the work.
 
         Raises:
             Busy: another process is working on this run, and `wait` is false.
@@ -77,14 +77,14 @@ class Store:
         return self.get(run)
 
     def all(self) -> Iterator[Record]:
-        """Yields every record in the scales' folders, sorted by name; other files are ignored."""
+        """Yield every record in the scales' folders, sorted by name; other files are ignored."""
         for scale in sorted(SCALES):
             for path in sorted((self.folder / scale).glob("*-*.json")):
                 yield _read(path)
 
 
 def document(record: Record) -> dict[str, Any]:
-    """Returns the content of a record's JSON file, without arrays."""
+    """Return the content of a record's JSON file, without arrays."""
     return {"run": asdict(record.run), "metrics": record.metrics, "provenance": asdict(record.provenance)}
 
 
@@ -114,7 +114,7 @@ class _Arrays(Mapping[str, NDArray[Any]]):
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Writes the `.npz` and returns its entry for the JSON file."""
+    """Write the `.npz` and return its entry for the JSON file."""
     small: dict[str, Any] = {n: a.astype(np.float16) if a.dtype.kind == "f" else a for n, a in arrays.items()}
     with written_whole(path) as beside, beside.open("wb") as file:
         np.savez_compressed(file, **small)
@@ -126,7 +126,7 @@ def _digest(path: Path) -> str:
 
 
 def _read(path: Path) -> Record:
-    """Reads a record's file and checks that its content matches its name."""
+    """Read a record's file and check that its content matches its name."""
     try:
         content = json.loads(path.read_text())
         run = Run(**content["run"])

@@ -1,13 +1,13 @@
 """Data: archives, bundled and procedural sets, corruptions, augmentation, streams, tables."""
 
-from .augment import crop_flip, draw_crops, normalise
-from .cifar import load_cifar10, load_cifar100
-from .digits import draw_noise, load_digits
-from .image_set import ImageSet
-from .location import data_root
-from .procedural import procedural
-from .streams import Task, split_classes
-from .tables import Table, load_table
+from batchensemble.lab.data.augment import crop_flip, draw_crops, normalise
+from batchensemble.lab.data.cifar import load_cifar10, load_cifar100
+from batchensemble.lab.data.digits import draw_noise, load_digits
+from batchensemble.lab.data.image_set import ImageSet
+from batchensemble.lab.data.location import data_root
+from batchensemble.lab.data.procedural import procedural
+from batchensemble.lab.data.streams import Task, split_classes
+from batchensemble.lab.data.tables import Table, load_table
 
 __all__ = [
     "ImageSet",

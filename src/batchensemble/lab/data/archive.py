@@ -31,7 +31,7 @@ class Archive:
         return self.url.rsplit("/", 1)[-1]
 
     def ensure(self, root: Path) -> Path:
-        """Returns the unpacked folder in `root`, every file checked; downloads and unpacks what is missing.
+        """Return the unpacked folder in `root`, every file checked; download and unpack what is missing.
 
         Raises:
             FileNotFoundError: A file of the folder is missing.
@@ -63,7 +63,7 @@ class Archive:
 
 
 def check(path: Path, checksum: str, kind: str = "md5") -> None:
-    """Raises unless the file at `path` exists and has this checksum, of a kind that `hashlib` knows."""
+    """Raise unless the file at `path` exists and has this checksum, of a kind that `hashlib` knows."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: missing; delete {path.parent} to have it unpacked again")
     with path.open("rb") as file:
@@ -74,7 +74,7 @@ def check(path: Path, checksum: str, kind: str = "md5") -> None:
 
 
 def publish(unpacked: Path, folder: Path) -> None:
-    """Moves a finished folder into place, unless another process was faster."""
+    """Move a finished folder into place, unless another process was faster."""
     try:
         unpacked.rename(folder)
     except OSError:
@@ -83,7 +83,7 @@ def publish(unpacked: Path, folder: Path) -> None:
 
 
 def download(url: str, checksum: str, path: Path, kind: str = "md5") -> None:
-    """Downloads `url` to `path` with a progress bar; the file appears only if its checksum is right."""
+    """Download `url` to `path` with a progress bar; the file appears only if its checksum is right."""
     import pooch
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,12 +115,12 @@ class DownloadBar:
         self._progress.stop()
 
     def update(self, size: int) -> None:
-        """Adds `size` bytes that have arrived."""
+        """Add `size` bytes that have arrived."""
         self._progress.update(self._task, total=self.total or None, advance=size)
 
     def reset(self) -> None:
-        """Starts again from zero."""
+        """Start again from zero."""
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """Does nothing: the bar closes with its context."""
+        """Do nothing: the bar closes with its context."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def draw_crops(count: int, generator: torch.Generator, pad: int = 4) -> Tensor:
-    """Draws random crops `(count, 3)` on the generator's device: top and left in `[0, 2 pad]`, and 1 for a flip.
+    """Draw random crops `(count, 3)` on the generator's device: top and left in `[0, 2 pad]`, and 1 for a flip.
 
     Examples:
         >>> import torch
@@ -26,7 +26,7 @@ def draw_crops(count: int, generator: torch.Generator, pad: int = 4) -> Tensor:
 
 
 def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
-    """Pads with zeros, crops every image back to its size at its own corner, and mirrors those marked.
+    """Pad with zeros, crop every image back to its size at its own corner, and mirror those marked.
 
     Args:
         images: `(N, C, H, W)`, uint8 or float.
@@ -50,7 +50,7 @@ def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
 
 
 def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]) -> Tensor:
-    """Returns `(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
+    """Return `(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
 
     Args:
         images: `(N, C, H, W)`; float images are assumed to be in `[0, 1]` and keep their dtype.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from .archive import Archive
-from .image_set import ImageSet
-from .location import data_root
+from batchensemble.lab.data.archive import Archive
+from batchensemble.lab.data.image_set import ImageSet
+from batchensemble.lab.data.location import data_root
 
 CIFAR10 = Archive(
     url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
@@ -40,7 +40,7 @@ CIFAR100 = Archive(
 
 
 def load_cifar10(root: str | Path | None = None, *, archive: Archive = CIFAR10) -> tuple[ImageSet, ImageSet]:
-    """Loads CIFAR-10's 50,000 training and 10,000 test images.
+    """Load CIFAR-10's 50,000 training and 10,000 test images.
 
     Args:
         root: Folder with `cifar-10-batches-py/` or the archive; by default see `data_root`. If neither is there, the
@@ -59,7 +59,7 @@ def load_cifar10(root: str | Path | None = None, *, archive: Archive = CIFAR10) 
 
 
 def load_cifar100(root: str | Path | None = None, *, archive: Archive = CIFAR100) -> tuple[ImageSet, ImageSet]:
-    """Loads CIFAR-100's 50,000 training and 10,000 test images with their fine labels; see `load_cifar10`."""
+    """Load CIFAR-100's 50,000 training and 10,000 test images with their fine labels; see `load_cifar10`."""
     folder = archive.ensure(data_root(root))
     names = _names(folder / "meta", b"fine_label_names")
     train = _read([folder / "train"], b"fine_labels", names, "cifar100-train")
@@ -79,7 +79,7 @@ def _names(path: Path, key: bytes) -> tuple[str, ...]:
 
 
 def read_batch(path: Path) -> Mapping[bytes, Any]:
-    """Reads the dictionary in a batch file; keys are bytes, as written by Python 2."""
+    """Read the dictionary in a batch file; keys are bytes, as written by Python 2."""
     content: Mapping[bytes, Any] = ArrayUnpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
     return content
 
@@ -97,7 +97,7 @@ class ArrayUnpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """Resolves a global, the one place where a pickle can reach code; only numpy's arrays pass."""
+        """Resolve a global, the one place where a pickle can reach code; only numpy's arrays pass."""
         try:
             return self.allowed[module, name]
         except KeyError:

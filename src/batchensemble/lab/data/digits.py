@@ -2,11 +2,11 @@
 
 import torch
 
-from .image_set import ImageSet
+from batchensemble.lab.data.image_set import ImageSet
 
 
 def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
-    """Loads handwritten digits `(N, 1, 8, 8)`, ten classes, split into training and test by `seed`.
+    """Load handwritten digits `(N, 1, 8, 8)`, ten classes, split into training and test by `seed`.
 
     Args:
         test: Share of every class that is held out for testing.
@@ -28,7 +28,7 @@ def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
 
 
 def draw_noise(count: int = 450, seed: int = 0) -> ImageSet:
-    """Draws images `(count, 1, 8, 8)` of the digits' size whose pixels are independent and uniform; all labels are 0.
+    """Draw images `(count, 1, 8, 8)` of the digits' size whose pixels are independent and uniform; all labels are 0.
 
     Examples:
         >>> draw_noise(3).images.shape

@@ -61,7 +61,7 @@ class ImageFolder(Dataset[Any]):
 
 
 def class_names(root: Path) -> tuple[str, ...]:
-    """Returns the names of the class folders in a folder.
+    """Return the names of the class folders in a folder.
 
     Raises:
         FileNotFoundError: there are none.
@@ -76,7 +76,7 @@ Box = tuple[float, float, float, float]
 
 
 def _random_box(width: int, height: int) -> tuple[Box, bool]:
-    """Draws a crop of random area, shape and position, and whether to mirror it; the centre if ten draws do not fit."""
+    """Draw a crop of random area, shape and position, and whether to mirror it; the centre if ten draws do not fit."""
     for _ in range(10):
         share, shape, left, top, mirror = torch.rand(5).tolist()
         area = width * height * (SHARE[0] + share * (SHARE[1] - SHARE[0]))
@@ -89,7 +89,7 @@ def _random_box(width: int, height: int) -> tuple[Box, bool]:
 
 
 def _middle_box(width: int, height: int, share: float = 0.875) -> Box:
-    """Returns the central square over 7/8 of the shorter side: 224 of 256."""
+    """Return the central square over 7/8 of the shorter side: 224 of 256."""
     side = share * min(width, height)
     x, y = (width - side) / 2, (height - side) / 2
     return x, y, x + side, y + side

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .image_set import ImageSet
-from .shapes import KNOWN, UNSEEN
+from batchensemble.lab.data.image_set import ImageSet
+from batchensemble.lab.data.shapes import KNOWN, UNSEEN
 
 SIZE = 32
 HUES = ("red", "orange", "yellow", "lime", "green", "teal", "blue", "indigo", "violet", "pink")
@@ -21,7 +21,7 @@ HUES = ("red", "orange", "yellow", "lime", "green", "teal", "blue", "indigo", "v
 def procedural(
     classes: int = 10, train: int = 2000, test: int = 1000, *, seed: int = 0, unseen: bool = False
 ) -> tuple[ImageSet, ImageSet]:
-    """Draws training and test images `(N, 3, 32, 32)` of 10 or 100 classes.
+    """Draw training and test images `(N, 3, 32, 32)` of 10 or 100 classes.
 
     Args:
         classes: 10 (figures) or 100 (figures in ten hues).
@@ -50,7 +50,7 @@ def procedural(
 
 
 def draw(labels: Tensor, classes: int, unseen: bool, generator: torch.Generator) -> Tensor:
-    """Draws images `(N, 3, 32, 32)` uint8 of `labels`."""
+    """Draw images `(N, 3, 32, 32)` uint8 of `labels`."""
     count = len(labels)
     inside = figures(labels % 10, unseen, generator)
     colour = colours(labels if classes == 10 else labels // 10, unseen, generator)
@@ -61,14 +61,14 @@ def draw(labels: Tensor, classes: int, unseen: bool, generator: torch.Generator)
 
 
 def colours(places: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
-    """Draws colours `(N, 3, 1, 1)`; neighbouring hues overlap, and unseen ones lie between the known."""
+    """Draw colours `(N, 3, 1, 1)`; neighbouring hues overlap, and unseen ones lie between the known."""
     jitter = 1.4 * (uniform(len(places), generator) - 0.5)
     saturation, value = uniform(len(places), generator, 2).mul(0.6).add(0.4).unbind(1)
     return hsv((places + 0.5 * unseen + jitter) / 10 % 1, saturation, value)[:, :, None, None]
 
 
 def figures(kinds: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
-    """Returns how much of each pixel the figure covers, `(N, 1, 32, 32)`, at random positions, sizes and angles."""
+    """Return how much of each pixel the figure covers, `(N, 1, 32, 32)`, at random positions, sizes and angles."""
     u, v = placed(len(kinds), generator)
     cover = torch.empty_like(u)
     for kind, figure in enumerate((UNSEEN if unseen else KNOWN).values()):
@@ -79,7 +79,7 @@ def figures(kinds: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
 
 
 def placed(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Returns the coordinates of every pixel in the frame of its figure, `(N, 32, 32)` each."""
+    """Return the coordinates of every pixel in the frame of its figure, `(N, 32, 32)` each."""
     middle = 0.35 * (2 * uniform(count, generator, 2) - 1)
     radius = (0.4 + 0.35 * uniform(count, generator))[:, None, None]
     angle = (0.7 * (2 * uniform(count, generator) - 1))[:, None, None]
@@ -89,14 +89,14 @@ def placed(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def ground(count: int, generator: torch.Generator) -> Tensor:
-    """Draws backgrounds of smooth, rather grey patches, `(N, 3, 32, 32)`."""
+    """Draw backgrounds of smooth, rather grey patches, `(N, 3, 32, 32)`."""
     patches = 0.5 * uniform(count, generator, 1, 4, 4) + 0.3 * uniform(count, generator, 3, 4, 4)
     smooth = F.interpolate(patches, size=(SIZE, SIZE), mode="bicubic", align_corners=True)
     return (smooth + 0.4 * uniform(count, generator, 1, 1, 1) - 0.1).clamp(0, 1)
 
 
 def texture(count: int, generator: torch.Generator) -> Tensor:
-    """Draws stripes of random direction, width and strength, `(N, 1, 32, 32)`, around one."""
+    """Draw stripes of random direction, width and strength, `(N, 1, 32, 32)`, around one."""
     angle, pace, strength = uniform(count, generator, 3)[:, :, None, None].unbind(1)
     line = torch.arange(SIZE)
     along = torch.cos(math.pi * angle) * line + torch.sin(math.pi * angle) * line[:, None]
@@ -104,12 +104,12 @@ def texture(count: int, generator: torch.Generator) -> Tensor:
 
 
 def hsv(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
-    """Converts hues, saturations and values `(N,)` to colours `(N, 3)`, all in `[0, 1]`."""
+    """Convert hues, saturations and values `(N,)` to colours `(N, 3)`, all in `[0, 1]`."""
     sector = (hue[:, None] * 6 + torch.tensor([5.0, 3.0, 1.0])) % 6
     dip = torch.minimum(sector, 4 - sector).clamp(0, 1)
     return value[:, None] * (1 - saturation[:, None] * dip)
 
 
 def uniform(count: int, generator: torch.Generator, *shape: int) -> Tensor:
-    """Draws uniform numbers in `[0, 1)`, `(count, *shape)`."""
+    """Draw uniform numbers in `[0, 1)`, `(count, *shape)`."""
     return torch.rand(count, *shape, generator=generator)

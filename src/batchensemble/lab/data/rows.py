@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .archive import check, download
-from .location import data_root
+from batchensemble.lab.data.archive import check, download
+from batchensemble.lab.data.location import data_root
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 BENCHMARK = "https://storage.googleapis.com/bandits_datasets"
@@ -37,7 +37,7 @@ class Source:
     advice: str = ""
 
     def find(self, root: str | Path | None) -> Path:
-        """Returns the file in `root/bandits` or `root`, downloading it to the former if it is in neither."""
+        """Return the file in `root/bandits` or `root`, downloading it to the former if it is in neither."""
         folder = data_root(root)
         for path in (place / name for name in (self.name, *self.others) for place in (folder / "bandits", folder)):
             if path.is_file():
@@ -56,7 +56,7 @@ SHUTTLE = Source("shuttle.trn", "53cbd0c3ae4986fdf48b0570978b92bc", f"{BENCHMARK
 
 
 def read_people(path: Path) -> NDArray[np.str_]:
-    """Reads a file of the census, 15 columns of text, without rows that have unknowns."""
+    """Read a file of the census, 15 columns of text, without rows that have unknowns."""
     written = read_rows(path, None, 15, dtype="U64", delimiter=",", comments="|")
     people: NDArray[np.str_] = np.char.strip(np.char.strip(written), ".")
     known: NDArray[np.str_] = people[(people != "?").all(1)]
@@ -64,7 +64,7 @@ def read_people(path: Path) -> NDArray[np.str_]:
 
 
 def encode_people(people: NDArray[np.str_], target: int) -> Labelled:
-    """Returns all columns but one as features, `(rows, features)`, words one-hot, and that one as labels `(rows,)`."""
+    """Return all columns but one as features, `(rows, features)`, words one-hot, and that one as labels `(rows,)`."""
     numbers, words = [0, 2, 4, 10, 11, 12], [1, 3, 5, OCCUPATION, 7, 8, 9, 13, INCOME]
     words.remove(target)
     features = np.concatenate([people[:, numbers].astype(np.float32), one_hot(people[:, words])], 1)
@@ -72,13 +72,13 @@ def encode_people(people: NDArray[np.str_], target: int) -> Labelled:
 
 
 def read_shuttle(path: Path) -> Labelled:
-    """Reads 43,500 measurements of a shuttle: nine numbers and a class from 1 to 7, as labels from 0."""
+    """Read 43,500 measurements of a shuttle: nine numbers and a class from 1 to 7, as labels from 0."""
     rows = read_rows(path, 43_500, 10)
     return rows[:, :-1], rows[:, -1].astype(np.int64) - 1
 
 
 def read_rows(path: Path, rows: int | None, columns: int, **options: Any) -> NDArray[Any]:
-    """Reads a text file and checks its numbers of rows and columns."""
+    """Read a text file and check its numbers of rows and columns."""
     try:
         found = np.loadtxt(path, **{"dtype": np.float32, **options}, ndmin=2)
     except ValueError as error:
@@ -87,7 +87,7 @@ def read_rows(path: Path, rows: int | None, columns: int, **options: Any) -> NDA
 
 
 def shaped(path: Path, found: NDArray[Any], rows: int | None, columns: int) -> NDArray[Any]:
-    """Checks numbers of rows and columns, and returns what was read.
+    """Check numbers of rows and columns, and return what was read.
 
     Raises:
         ValueError: they are not as expected; the message names the file.
@@ -99,7 +99,7 @@ def shaped(path: Path, found: NDArray[Any], rows: int | None, columns: int) -> N
 
 
 def one_hot(columns: NDArray[np.str_]) -> Array:
-    """Encodes every column of categories as indicator columns, with categories in alphabetical order.
+    """Encode every column of categories as indicator columns, with categories in alphabetical order.
 
     Examples:
         >>> one_hot(np.array([["a", "x"], ["b", "x"]])).tolist()

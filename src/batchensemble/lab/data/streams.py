@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from .image_set import ImageSet
+from batchensemble.lab.data.image_set import ImageSet
 
 
 class Task(NamedTuple):
@@ -23,7 +23,7 @@ class Task(NamedTuple):
 
 
 def split_classes(train: ImageSet, test: ImageSet, tasks: int, *, seed: int = 0) -> list[Task]:
-    """Deals the classes out to `tasks` tasks of equal size, at random.
+    """Deal the classes out to `tasks` tasks of equal size, at random.
 
     Args:
         train: The whole training set.

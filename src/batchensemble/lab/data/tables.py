@@ -8,7 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .rows import CENSUS, INCOME, OCCUPATION, SHUTTLE, Labelled, encode_people, read_people, read_shuttle
+from batchensemble.lab.data.rows import (
+    CENSUS,
+    INCOME,
+    OCCUPATION,
+    SHUTTLE,
+    Labelled,
+    encode_people,
+    read_people,
+    read_shuttle,
+)
 
 HELD_OUT = 0.2  # share of the rows that is for testing
 
@@ -31,7 +40,7 @@ class Table:
         return len(self.rows)
 
     def to(self, device: torch.device) -> "Table":
-        """Returns the same table on another device."""
+        """Return the same table on another device."""
         return replace(self, rows=self.rows.to(device), labels=self.labels.to(device))
 
 
@@ -60,7 +69,7 @@ TABLES: dict[str, Callable[[Path | None], Labelled]] = {
 
 
 def load_table(name: str, root: Path | None = None) -> tuple[Table, Table]:
-    """Loads training and test rows by name; which rows are for testing never changes.
+    """Load training and test rows by name; which rows are for testing never changes.
 
     Args:
         name: `income`, `occupation`, `shuttle` or `toy`.

@@ -85,7 +85,7 @@ process takes a tenth of the steps, each ten times as large."""
 
 
 def _settings(scale: Scale, problem: Plain, method: Any) -> dict[str, Any]:
-    """Returns a run's settings, with every default spelled out."""
+    """Return a run's settings, with every default spelled out."""
     method = replace(method, **FRUGAL[scale].get(type(method), {}))
     if scale == "smoke" and hasattr(method, "training"):
         method = replace(method, training=replace(method.training, steps=4, batch=32))
@@ -107,7 +107,7 @@ def _grids(methods: Mapping[str, Any], problems: Mapping[str, Plain]) -> dict[Sc
 
 
 def _published(lines: Mapping[str, Iterable[float]]) -> Iterable[Published]:
-    """Yields mean rank, mean value and five regrets with their spreads, method by method."""
+    """Yield mean rank, mean value and five regrets with their spreads, method by method."""
     for method, numbers in lines.items():
         rank, value, *rest = numbers
         yield Published({"method": method}, "mean_rank", rank)

@@ -38,12 +38,12 @@ NAIVE_RELEASED = "Naive ensemble, released schedule"
 
 
 def longer(base: Recipe, method: Method) -> Recipe:
-    """Trains half as long again, as the paper does with BatchEnsemble and dropout."""
+    """Train half as long again, as the paper does with BatchEnsemble and dropout."""
     return replace(base, method=method, epochs=base.epochs * 3 // 2)
 
 
 def released(base: Recipe, method: Method) -> Recipe:
-    """Trains as the authors' released code does: with a warm-up, other drops and four times the weight decay."""
+    """Train as the authors' released code does: with a warm-up, other drops and four times the weight decay."""
     return replace(base, method=method, schedule="released", weight_decay=4e-4)
 
 
@@ -67,20 +67,20 @@ are networks with the repeated batch's schedule and weight decay, which tell wha
 
 
 def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
-    """Returns a method's recipe at a scale, on a share of the named data."""
+    """Return a method's recipe at a scale, on a share of the named data."""
     base = BASE[scale]
     return RECIPES[name](replace(base, data=data.lower().replace("-", ""), share=share * base.share))
 
 
 def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
-    """Returns the row of a method on some data; `test` says what to measure (see `Settings`)."""
+    """Return the row of a method on some data; `test` says what to measure (see `Settings`)."""
     return Row(on(data, name), Settings(recipe(name, scale, data), **test).settings())
 
 
 def methods(
     *names: str, data: tuple[Mapping[Scale, str], ...] = (TEN,), single_seeds: int = 1, **test: Any
 ) -> dict[Scale, Grid]:
-    """Returns grids of methods on data at every scale, with `single_seeds` seeds of the single network.
+    """Return grids of methods on data at every scale, with `single_seeds` seeds of the single network.
 
     The single networks of several seeds are also the members of the naive ensemble.
     """
@@ -101,11 +101,11 @@ def _seeds(name: str, single_seeds: int) -> tuple[int, ...] | None:
 
 
 def on(data: str, name: str) -> dict[str, str]:
-    """Returns the labels of a method on some data."""
+    """Return the labels of a method on some data."""
     return {"method": name, "data": data}
 
 
 def published(metric: str, data: str, **numbers: float) -> tuple[Published, ...]:
-    """Returns the paper's percentages for one data set; keywords are the method names above in lower case."""
+    """Return the paper's percentages for one data set; keywords are the method names above in lower case."""
     names = {"single": SINGLE, "dropout": DROPOUT, "batch": BATCH, "naive": NAIVE, "naive_small": NAIVE_SMALL}
     return tuple(Published(on(data, names[key]), metric, round(value / 100, 6)) for key, value in numbers.items())

@@ -64,7 +64,7 @@ class Experiment:
     published: tuple[Published, ...] = ()
 
     def cases(self, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Case, ...]:
-        """Returns the runs at a scale, row by row; `seeds`, if given, replaces those of rows and grid."""
+        """Return the runs at a scale, row by row; `seeds`, if given, replaces those of rows and grid."""
         if scale not in self.scales:
             raise ValueError(
                 f"{self.id} has the scales {', '.join(one for one in SCALES if one in self.scales)}; got {scale!r}"
@@ -77,7 +77,7 @@ class Experiment:
         )
 
     def evidence(self, records: Iterable[Record], scale: Scale, seeds: Sequence[int] | None = None) -> Evidence:
-        """Collects the evidence in `records` at a scale: every run of the grid, and any further seeds."""
+        """Collect the evidence in `records` at a scale: every run of the grid, and any further seeds."""
         cases = {case.run: case for case in self.cases(scale, seeds)}
         there = {record.run: record for record in records}
         asked = [Place(case.labels, run.seed, there.get(run)) for run, case in cases.items()]
@@ -88,5 +88,5 @@ class Experiment:
 
 
 def _kind(run: Run) -> str:
-    """Returns a key shared by runs that differ only in their seed."""
+    """Return a key shared by runs that differ only in their seed."""
     return replace(run, seed=0).key

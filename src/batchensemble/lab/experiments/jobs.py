@@ -13,7 +13,7 @@ def jobs_of(
     seeds: Sequence[int] | None = None,
     only: Sequence[str] = (),
 ) -> list[Job]:
-    """Returns the runs of the experiments, in order and each once, for rows that carry all the labels in `only`.
+    """Return the runs of the experiments, in order and each once, for rows that carry all the labels in `only`.
 
     Args:
         experiments: the experiments to run.

@@ -36,7 +36,7 @@ MATRIX = Quantity("matrix", "accuracy", "%", 100.0, 0, "higher")
 
 
 def _quick_fisher(settings: Settings) -> Settings:
-    """Estimates EWC's Fisher information from a few rows."""
+    """Estimate EWC's Fisher information from a few rows."""
     return replace(settings, method=methods.EWC(rows=16)) if settings.method == methods.EWC() else settings
 
 

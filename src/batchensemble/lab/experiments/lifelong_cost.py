@@ -25,7 +25,7 @@ METRICS = ("operations", "processor_seconds", "parameters", "numbers_kept")
 
 
 def _fewer_trials(settings: Settings) -> Settings:
-    """Gives RCL five trials per task instead of fifty, so that the smaller scales finish."""
+    """Give RCL five trials per task instead of fifty, so that the smaller scales finish."""
     return replace(settings, method=methods.RCL(trials=5)) if settings.method == methods.RCL() else settings
 
 

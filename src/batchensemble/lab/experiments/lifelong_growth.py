@@ -23,7 +23,7 @@ COMPUTE = Quantity("growth_operations", "operations of a task", better="lower")
 
 
 def _to_a_hundred(settings: Settings) -> Settings:
-    """Stops PNN at a hundred tasks, since its costs grow with the square of their number."""
+    """Stop PNN at a hundred tasks, since its costs grow with the square of their number."""
     return replace(settings, tasks=min(100, settings.tasks)) if settings.method == methods.PNN() else settings
 
 

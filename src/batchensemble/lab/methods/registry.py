@@ -28,7 +28,7 @@ class Registry(Generic[Method]):
     parts: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def settings_of(self, method: Method) -> dict[str, Any]:
-        """Returns a method as plain settings.
+        """Return a method as plain settings.
 
         Raises:
             ValueError: the method's class has no name here.
@@ -40,7 +40,7 @@ class Registry(Generic[Method]):
         return {"name": names[type(method)], **asdict(method)}  # type: ignore[call-overload]
 
     def method_from(self, settings: Mapping[str, Any]) -> Method:
-        """Builds a method from settings.
+        """Build a method from settings.
 
         Raises:
             ValueError: there is no method of that name, or it has no such setting.

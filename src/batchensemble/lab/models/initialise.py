@@ -5,7 +5,7 @@ from torch import nn
 
 
 def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None:
-    r"""Fills every kernel of `net` with :math:`N(0, 2 / \text{fan in})` and every bias with zero, in place.
+    r"""Fill every kernel of `net` with :math:`N(0, 2 / \text{fan in})` and every bias with zero, in place.
 
     Convolutions and dense layers, including the head, are drawn in registration order; norms keep torch's own
     initial values (scale one, shift zero).
@@ -29,7 +29,7 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
 
 
 def uniform_(net: nn.Module, generator: torch.Generator | None = None) -> None:
-    r"""Fills weights and biases of every dense layer with :math:`U(\pm 1 / \sqrt{\text{fan in}})`, as torch does.
+    r"""Fill weights and biases of every dense layer with :math:`U(\pm 1 / \sqrt{\text{fan in}})`, as torch does.
 
     Args:
         net: The network, modified in place.

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .initialise import he_normal_
+from batchensemble.lab.models.initialise import he_normal_
 
 
 def lenet(classes: int = 10, *, channels: int = 3, generator: torch.Generator | None = None) -> nn.Sequential:

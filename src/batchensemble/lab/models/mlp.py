@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .head import make_head, named
-from .initialise import he_normal_, uniform_
+from batchensemble.lab.models.head import make_head, named
+from batchensemble.lab.models.initialise import he_normal_, uniform_
 
 
 def mlp(inputs: int, hidden: Sequence[int], outputs: int, *, generator: torch.Generator | None = None) -> nn.Sequential:

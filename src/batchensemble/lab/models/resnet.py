@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from .head import make_head, named
-from .initialise import he_normal_
+from batchensemble.lab.models.head import make_head, named
+from batchensemble.lab.models.initialise import he_normal_
 
 
 class ResNet(nn.Module):
@@ -47,7 +47,7 @@ class ResNet(nn.Module):
         he_normal_(self, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps images `(N, C, H, W)` to logits `(N, classes)`."""
+        """Map images `(N, C, H, W)` to logits `(N, classes)`."""
         logits: Tensor = self.head(self.backbone(x))
         return logits
 
@@ -145,7 +145,7 @@ class Residual(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps `(N, C, H, W)` to `(N, C', H / stride, W / stride)`."""
+        """Map `(N, C, H, W)` to `(N, C', H / stride, W / stride)`."""
         return torch.relu(self.branch(x) + self.shortcut(x))
 
 

@@ -56,7 +56,7 @@ def transformer(
     longest: int = 1024,
     generator: torch.Generator | None = None,
 ) -> "MarianMTModel":
-    """Builds an untrained Transformer for translation; both embeddings and the classifier share one matrix.
+    """Build an untrained Transformer for translation; both embeddings and the classifier share one matrix.
 
     Args:
         vocabulary: number of sub-words of both languages; 0 is padding and the decoder's start, 1 ends a sentence.
@@ -110,7 +110,7 @@ def _settings(sizes: Sizes, vocabulary: int, dropout: float, inner_dropout: floa
 
 @torch.no_grad()
 def _initialise_(net: nn.Module, generator: torch.Generator | None) -> None:
-    """Initialises kernels after Glorot, biases to zero, and embeddings to unit variance where they are used."""
+    """Initialise kernels after Glorot, biases to zero, and embeddings to unit variance where they are used."""
     embedding = cast(nn.Embedding, net.get_submodule("model.shared"))
     nn.init.normal_(embedding.weight, std=1 / math.sqrt(embedding.embedding_dim), generator=generator)
     embedding.weight[PAD].zero_()
@@ -122,7 +122,7 @@ def _initialise_(net: nn.Module, generator: torch.Generator | None) -> None:
 
 @contextmanager
 def dropping(net: nn.Module, rate: float) -> Iterator[None]:
-    """Puts a network into training mode with another dropout rate everywhere, for MC-dropout; restores both on exit.
+    """Put a network into training mode with another dropout rate everywhere, for MC-dropout; restore both on exit.
 
     Examples:
         >>> net, words = transformer(100, "toy").eval(), torch.tensor([[5, 6, 7, 1]])

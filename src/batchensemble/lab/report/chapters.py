@@ -50,7 +50,7 @@ class Experiment(Protocol):
         ...
 
     def evidence(self, records: Iterable[Record], scale: Scale) -> Evidence:
-        """Collects the evidence in records at a scale."""
+        """Collect the evidence in records at a scale."""
         ...
 
 
@@ -94,7 +94,7 @@ class Section:
         return tuple(check for check in self.checks if check.verdict is Verdict.OPEN)
 
     def count(self, verdict: Verdict) -> int:
-        """Counts the claims with this verdict."""
+        """Count the claims with this verdict."""
         return sum(check.verdict is verdict for check in self.checks)
 
 
@@ -117,7 +117,7 @@ class Chapter:
 
 
 def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> list[Chapter]:
-    """Builds a chapter for every experiment from the records."""
+    """Build a chapter for every experiment from the records."""
     records = list(records)
     return [_chapter(experiment, records) for experiment in experiments]
 
@@ -150,7 +150,7 @@ def _section(evidence: Evidence, views: Iterable[View]) -> Section:
 
 
 def _apart(named: Sequence[Named]) -> Iterator[Named]:
-    """Makes names unique, since files are named after them."""
+    """Make names unique, since files are named after them."""
     seen: dict[str, int] = {}
     for one in named:
         seen[one.name] = seen.get(one.name, 0) + 1
@@ -158,7 +158,7 @@ def _apart(named: Sequence[Named]) -> Iterator[Named]:
 
 
 def published_table(numbers: Sequence[Published]) -> Table | None:
-    """Returns a table of the paper's numbers that have no place in ours: first label down, the others across.
+    """Return a table of the paper's numbers that have no place in ours: first label down, the others across.
 
     Examples:
         >>> table = published_table([Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)])
@@ -183,7 +183,7 @@ def published_table(numbers: Sequence[Published]) -> Table | None:
 
 
 def _beside(table: Table) -> Iterator[tuple[object, ...]]:
-    """Yields the paper's numbers that a table prints beside ours, or where ours would be."""
+    """Yield the paper's numbers that a table prints beside ours, or where ours would be."""
     for line in table.lines:
         for cell in line.cells:
             yield from map(_key, cell.paper)

@@ -20,7 +20,7 @@ class Verdict(Enum):
 
     @classmethod
     def of(cls, holds: bool, *, within_noise: bool = False, one_seed: bool = False) -> "Verdict":
-        """Returns the verdict on a measured claim: noise decides nothing, and one seed cannot tell its own noise."""
+        """Return the verdict on a measured claim: noise decides nothing, and one seed cannot tell its own noise."""
         if within_noise:
             return cls.UNDECIDED
         if one_seed:
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 def student(freedom: float) -> float:
-    """Returns how many standard errors a true value lies from the mean at most, with confidence `SURE`.
+    """Return how many standard errors a true value lies from the mean at most, with confidence `SURE`.
 
     Examples:
         >>> [round(student(freedom), 2) for freedom in (2, 4, math.inf)]
@@ -60,7 +60,7 @@ class Span:
     def verdict(
         self, number: float, error: float | None, freedom: float = math.inf, *, one_seed: bool = False
     ) -> Verdict:
-        """Returns the verdict on a number and its standard error, which is `None` if unknown.
+        """Return the verdict on a number and its standard error, which is `None` if unknown.
 
         A number decides if the claim holds, or fails, for every value within its noise: as many standard errors to
         either side as Student's t gives at `SURE` with these degrees of freedom, 2 with many seeds and 4.3 with two on
@@ -81,5 +81,5 @@ class Check:
     words: str
 
     def markdown(self) -> str:
-        """Formats the check as an item of a Markdown list."""
+        """Format the check as an item of a Markdown list."""
         return f"- **{self.verdict.value}**: {self.claim} {self.words}"

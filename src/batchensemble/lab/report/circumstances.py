@@ -20,7 +20,7 @@ Seeds = tuple[int, ...]
 
 
 def circumstances(evidence: Evidence) -> str:
-    """Returns the line under a table or figure.
+    """Return the line under a table or figure.
 
     Examples:
         >>> circumstances(Evidence("cifar", "smoke", ()))
@@ -43,13 +43,13 @@ def circumstances(evidence: Evidence) -> str:
 
 
 def commit_of(provenance: Provenance) -> str:
-    """Describes the commit in words."""
+    """Describe the commit in words."""
     changed = " with changes" if provenance.dirty else ""
     return f"commit {provenance.commit}{changed}" if provenance.commit else "commit unknown"
 
 
 def seed_counts(evidence: Evidence) -> str:
-    """Returns how many seeds rows have, in words: `3 seeds`, `1 seed (Single: 4)` or, if many differ, `1 to 4 seeds`.
+    """Return how many seeds rows have, in words: `3 seeds`, `1 seed (Single: 4)` or, if many differ, `1 to 4 seeds`.
 
     Examples:
         >>> seed_counts(Evidence("cifar", "smoke", ()))
@@ -66,7 +66,7 @@ def seed_counts(evidence: Evidence) -> str:
 
 
 def _seeds(evidence: Evidence) -> str:
-    """Returns which seeds rows have, in words: `seeds 0 to 2`, `seed 0 (Single: 0 to 3)`."""
+    """Return which seeds rows have, in words: `seeds 0 to 2`, `seed 0 (Single: 0 to 3)`."""
     found = _seeds_of_rows(evidence)
     usual = _usual(found)
     if usual is None:
@@ -77,7 +77,7 @@ def _seeds(evidence: Evidence) -> str:
 
 
 def _seeds_of_rows(evidence: Evidence) -> dict[str, set[Seeds]]:
-    """Returns the seeds of every kind of run, by its first label, such as the method."""
+    """Return the seeds of every kind of run, by its first label, such as the method."""
     found: dict[str, set[Seeds]] = {}
     for part in evidence.apart().values():
         if seeds := sorted({result.record.run.seed for result in part.results}):
@@ -86,7 +86,7 @@ def _seeds_of_rows(evidence: Evidence) -> dict[str, set[Seeds]]:
 
 
 def _usual(rows: Mapping[str, set[Seeds]]) -> Seeds | None:
-    """Returns the seeds of most rows; `None` if a row has several kinds of runs that differ, or many rows differ."""
+    """Return the seeds of most rows; `None` if a row has several kinds of runs that differ, or many rows differ."""
     if any(len(several) > 1 for several in rows.values()):
         return None
     frequency = Counter(seeds for several in rows.values() for seeds in several)
@@ -108,14 +108,14 @@ def _in_brackets(texts: list[str]) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Writes `[0, 1, 2, 3]` as `0 to 3`, and anything shorter or with gaps as a list."""
+    """Write `[0, 1, 2, 3]` as `0 to 3`, and anything shorter or with gaps as a list."""
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
 
 
 def epochs_of(records: Iterable[Record]) -> str:
-    """Returns the lengths of trainings in words: `3, 10 or 30 epochs`; nothing if no record has any."""
+    """Return the lengths of trainings in words: `3, 10 or 30 epochs`; nothing if no record has any."""
     epochs = sorted({number for record in records if (number := number_of(record, "epochs"))})
     *others, last = [f"{number:g}" for number in epochs] or [""]
     words = " or ".join(filter(None, (", ".join(others), last)))

@@ -98,7 +98,7 @@ class Evidence:
         return self.scale == "paper"
 
     def where(self, **labels: str) -> "Evidence":
-        """Returns the part with these labels; published numbers stay unless their labels contradict them."""
+        """Return the part with these labels; published numbers stay unless their labels contradict them."""
         return replace(
             self,
             places=tuple(place for place in self.places if labels.items() <= place.labels.items()),
@@ -106,11 +106,11 @@ class Evidence:
         )
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """Returns the values of a label in the order of the grid."""
+        """Return the values of a label in the order of the grid."""
         return tuple(dict.fromkeys(place.labels[name] for place in self.places if name in place.labels))
 
     def differing(self, *apart_from: str) -> tuple[str, ...]:
-        """Returns the labels in which runs differ, apart from those named."""
+        """Return the labels in which runs differ, apart from those named."""
         names = dict.fromkeys(name for place in self.places for name in place.labels)
         return tuple(
             name
@@ -119,7 +119,7 @@ class Evidence:
         )
 
     def apart(self, *within: str) -> "dict[str, Evidence]":
-        """Splits into parts that differ only in the labels of `within`, keyed by the values of the other labels.
+        """Split into parts that differ only in the labels of `within`, keyed by the values of the other labels.
 
         Examples:
             >>> places = (Place({"method": "Single", "data": data}, 0) for data in ("CIFAR-10", "CIFAR-100"))
@@ -133,7 +133,7 @@ class Evidence:
         }
 
     def kinds(self, rows: str) -> "dict[str, Evidence]":
-        """Splits into runs of one kind each, keyed by the label `rows` and whatever else they differ in."""
+        """Split into runs of one kind each, keyed by the label `rows` and whatever else they differ in."""
         return {
             ", ".join(filter(None, (value, title))): part.where(**{rows: value})
             for title, part in self.apart(rows).items()
@@ -141,7 +141,7 @@ class Evidence:
         }
 
     def numbers(self, metric: str, **labels: str) -> tuple[float, ...]:
-        """Returns a metric of every run with these labels; a list (members, tasks) counts as its mean.
+        """Return a metric of every run with these labels; a list (members, tasks) counts as its mean.
 
         Raises:
             ValueError: the labels match runs of different kinds, whose numbers must not be mixed.
@@ -157,7 +157,7 @@ class Evidence:
         return Summary.of(self.numbers(metric, **labels))
 
     def paper(self, metric: str, **labels: str) -> tuple[Published, ...]:
-        """Returns the paper's numbers that belong beside the runs with these labels.
+        """Return the paper's numbers that belong beside the runs with these labels.
 
         They agree with every label that those runs share, so that no number for CIFAR-10 appears beside a run on other
         data. There are several if the paper contradicts itself.
@@ -169,20 +169,20 @@ class Evidence:
         return tuple(number for number in fitting if _agree(number.labels, known))
 
     def with_metric(self, metric: str, **labels: str) -> Iterator[tuple[Result, Any]]:
-        """Yields every result that has the metric, with the metric as it was recorded."""
+        """Yield every result that has the metric, with the metric as it was recorded."""
         for result in self.where(**labels).results:
             if result.record.metrics.get(metric) is not None:
                 yield result, result.record.metrics[metric]
 
     def with_array(self, *names: str, **labels: str) -> Iterator[Result]:
-        """Yields every result that has these arrays."""
+        """Yield every result that has these arrays."""
         for result in self.where(**labels).results:
             if set(names) <= set(result.record.arrays):
                 yield result
 
 
 def number_of(record: Record, metric: str) -> float | None:
-    """Returns a metric as one number, a list as the mean of its numbers; `None` if there is none.
+    """Return a metric as one number, a list as the mean of its numbers; `None` if there is none.
 
     Raises:
         CorruptRecord: it is neither a number nor a list of numbers.
@@ -196,12 +196,12 @@ def number_of(record: Record, metric: str) -> float | None:
 
 
 def _over_corruptions(record: Record, metric: str) -> list[float | None] | None:
-    """Returns the rows whose mean `corrupted_accuracy` and the like are, for records that lack the mean."""
+    """Return the rows whose mean `corrupted_accuracy` and the like are, for records that lack the mean."""
     if not metric.startswith(CORRUPTED) or "shift" not in record.metrics:
         return None
     return [row.get(metric.removeprefix(CORRUPTED)) for row in record.metrics["shift"] if row["severity"]]
 
 
 def _agree(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
-    """Returns whether two sets of labels agree on the names they share."""
+    """Return whether two sets of labels agree on the names they share."""
     return all(theirs.get(name, value) == value for name, value in ours.items())

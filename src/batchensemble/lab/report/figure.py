@@ -45,7 +45,7 @@ class Figure:
     size: tuple[float, float] = (WIDTH, 3.4)
 
     def render(self) -> Drawing:
-        """Draws the figure without a display or a time stamp: the same bytes every time."""
+        """Draw the figure without a display or a time stamp: the same bytes every time."""
         from matplotlib import style
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas

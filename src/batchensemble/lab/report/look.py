@@ -21,7 +21,7 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeEr
 
 
 def look(view: View, evidence: Evidence) -> Table | Figure | Check:
-    """Applies a view to the evidence; a figure also reports what goes wrong when it is drawn.
+    """Apply a view to the evidence; a figure also reports what goes wrong when it is drawn.
 
     Raises:
         NotMeasured: there is nothing to show yet.
@@ -38,7 +38,7 @@ def look(view: View, evidence: Evidence) -> Table | Figure | Check:
 
 
 def _careful(show: Callable[[Evidence], Shown], evidence: Evidence) -> Shown:
-    """Calls `show`; if it fails, raises an error that names the records it cannot show on their own."""
+    """Call `show`; if it fails, raise an error that names the records it cannot show on their own."""
     try:
         return show(evidence)
     except CorruptRecord:

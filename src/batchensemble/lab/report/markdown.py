@@ -9,7 +9,7 @@ from batchensemble.lab.report.page import TITLE, file_name
 
 
 def markdown_page(chapters: Sequence[Chapter]) -> str:
-    """Returns the whole report; images are expected in `figures/`."""
+    """Return the whole report; images are expected in `figures/`."""
     index = "\n".join(f"- [{chapter.id}](#{chapter.id}): {chapter.item} ({_state(chapter)})" for chapter in chapters)
     parts = [f"# {TITLE}", index, *(part for chapter in chapters for part in _chapter(chapter))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -50,7 +50,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _open(section: Section) -> Iterator[str]:
-    """Lists all claims that were not measured in one item."""
+    """List all claims that were not measured in one item."""
     if section.open:
         yield f"- **{Verdict.OPEN.value}** ({len(section.open)}): {' '.join(check.claim for check in section.open)}"
 

@@ -24,7 +24,7 @@ TITLE = "BatchEnsemble, measured"
 
 
 def html_page(chapters: Sequence[Chapter], drawings: Mapping[str, Drawing]) -> str:
-    """Returns the whole report; `drawings` are the figures by file name."""
+    """Return the whole report; `drawings` are the figures by file name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -42,23 +42,23 @@ def html_page(chapters: Sequence[Chapter], drawings: Mapping[str, Drawing]) -> s
 
 
 def file_name(section: Section, shown: Table | Figure) -> str:
-    """Returns the name of a table's or figure's files, without extension."""
+    """Return the name of a table's or figure's files, without extension."""
     return f"{section.evidence.experiment}-{section.scale}-{shown.name}"
 
 
 def data_uri(svg: bytes) -> str:
-    """Encodes an SVG as a data URI."""
+    """Encode an SVG as a data URI."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 def column_groups(table: Table) -> list[tuple[str, int]]:
-    """Returns names and widths of the groups of columns; empty if no column is in a group."""
+    """Return names and widths of the groups of columns; empty if no column is in a group."""
     found = [(name, len(list(columns))) for name, columns in groupby(column.group for column in table.columns)]
     return found if any(name for name, _ in found) else []
 
 
 def is_wide(figure: Figure) -> bool:
-    """Returns whether a figure needs the page's full width."""
+    """Return whether a figure needs the page's full width."""
     return figure.size[0] > 1.1 * WIDTH
 
 

@@ -40,20 +40,20 @@ class Quantity:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def shown(self, value: float) -> float:
-        """Converts a recorded value to the displayed unit."""
+        """Convert a recorded value to the displayed unit."""
         return value * self.factor
 
     def text(self, value: float, spread: float | None = None) -> str:
-        """Formats a recorded value, and its spread if there is one."""
+        """Format a recorded value, and its spread if there is one."""
         text = f"{self.shown(value):,.{self._digits(value)}f}"
         return text if spread is None else f"{text} ± {self.shown(spread):,.{self._digits(value)}f}"
 
     def summary(self, summary: Summary) -> str:
-        """Formats a summary; a number that is the same with every seed, such as a count, has no spread."""
+        """Format a summary; a number that is the same with every seed, such as a count, has no spread."""
         return self.text(summary.mean, summary.spread or None)
 
     def spread_text(self, summary: Summary) -> str:
-        """Formats only the spread, with the digits of the mean; empty if there is none."""
+        """Format only the spread, with the digits of the mean; empty if there is none."""
         return self.summary(summary).partition(" ± ")[2]
 
     def _digits(self, value: float) -> int:
@@ -64,7 +64,7 @@ class Quantity:
 
 
 def sentence(names: Iterable[str]) -> str:
-    """Joins names into a title.
+    """Join names into a title.
 
     Examples:
         >>> sentence(["accuracy", "ECE"])
@@ -119,7 +119,7 @@ QUANTITIES = {known.metric: known for known in _KNOWN}
 
 
 def quantity(metric: "str | Quantity") -> Quantity:
-    """Returns the quantity of a metric; an unknown one is shown under its own name, to three digits.
+    """Return the quantity of a metric; an unknown one is shown under its own name, to three digits.
 
     Examples:
         >>> quantity("relative_time").heading

@@ -92,7 +92,7 @@ RC: dict[str, Any] = {
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """Assigns a colour to every method: the paper's methods keep theirs in every figure, others get what is left.
+    """Assign a colour to every method: the paper's methods keep theirs in every figure, others get what is left.
 
     Examples:
         >>> found = colours(["Single", "BatchEnsemble", "BatchEnsemble, repeated batch", "EWC"])
@@ -112,7 +112,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def markers(names: Iterable[str]) -> dict[str, str]:
-    """Assigns a marker to every method, according to its colour; methods that share a colour get other markers.
+    """Assign a marker to every method, according to its colour; methods that share a colour get other markers.
 
     Examples:
         >>> markers(["Single", "BatchEnsemble"])["BatchEnsemble"] == markers(["BatchEnsemble"])["BatchEnsemble"]
@@ -132,7 +132,7 @@ def _family(name: str) -> str | None:
 
 
 def dark_aware(svg: str) -> str:
-    """Makes the ink of an SVG turn light for readers who prefer dark pages."""
+    """Make the ink of an SVG turn light for readers who prefer dark pages."""
     rules = "".join(
         f'[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
         for light, dark in DARK.items()

@@ -45,11 +45,11 @@ class Cell:
     why: str = "missing"
 
     def ours_text(self, quantity: Quantity) -> str:
-        """Formats our number, or says why there is none."""
+        """Format our number, or say why there is none."""
         return self.why if self.ours is None else quantity.summary(self.ours)
 
     def paper_text(self, quantity: Quantity) -> str:
-        """Formats the paper's number; empty if it gives none."""
+        """Format the paper's number; empty if it gives none."""
         return " / ".join(quantity.text(number.value, number.spread) for number in self.paper)
 
 
@@ -90,13 +90,13 @@ class Table:
         return (*self.keys, *(column.heading for column in self.columns), *self.facts)
 
     def markdown(self) -> str:
-        """Formats the table as Markdown, with its title above and its caption below."""
+        """Format the table as Markdown, with its title above and its caption below."""
         rows = [self.headings, _rule(len(self.keys), len(self.headings)), *map(self._texts, self.lines)]
         body = "\n".join(f"| {' | '.join(_escaped(row))} |" for row in rows)
         return f"**{self.title}**\n\n{body}\n\n*{self.caption}*\n"
 
     def csv(self) -> str:
-        """Formats the table as CSV: mean, spread, count and the paper's for every number; the caption comes last."""
+        """Format the table as CSV: mean, spread, count and the paper's for every number; the caption comes last."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         numbers = [f"{one.heading}{part}" for one in self.columns for part in ("", " spread", " n", f" {one.source}")]
@@ -128,7 +128,7 @@ def _csv_numbers(cell: Cell, quantity: Quantity) -> tuple[str, str, str, str]:
 
 
 def _rule(left: int, total: int) -> tuple[str, ...]:
-    """Returns Markdown's second line, which aligns labels left and numbers right."""
+    """Return Markdown's second line, which aligns labels left and numbers right."""
     return (*("---" for _ in range(left)), *("---:" for _ in range(total - left)))
 
 

@@ -11,7 +11,7 @@ WIDEST = 1000  # in characters; wider than any table needs
 
 
 def print_whole(console: Console, table: RichTable) -> None:
-    """Prints all columns of a table, however narrow the terminal; rich would drop some instead of wrapping lines."""
+    """Print all columns of a table, however narrow the terminal; rich would drop some instead of wrapping lines."""
     least = Measurement.get(console, console.options.update_width(WIDEST), table).minimum
     if least > console.width:
         table.width = least
@@ -39,7 +39,7 @@ def drawn(table: Table) -> RichTable:
 
 
 def _texts(line: Line, table: Table) -> list[str]:
-    """Formats the cells of a line, the paper's numbers in brackets."""
+    """Format the cells of a line, the paper's numbers in brackets."""
     both = [
         (cell.ours_text(c.quantity), cell.paper_text(c.quantity))
         for cell, c in zip(line.cells, table.columns, strict=True)

@@ -14,7 +14,7 @@ from batchensemble.lab.report.page import file_name, html_page
 def write_report(
     records: Iterable[Record], experiments: Iterable[Experiment], out_dir: Path, *, progress: bool = False
 ) -> list[Path]:
-    """Draws every experiment from records alone; the same records give the same bytes.
+    """Draw every experiment from records alone; the same records give the same bytes.
 
     Args:
         records: all records; those that no experiment asks for are left out.
@@ -36,7 +36,7 @@ def write_report(
 
 
 def _drawn(found: list[Chapter], progress: bool) -> Iterator[tuple[str, Drawing]]:
-    """Renders every figure, and yields it with the name of its files."""
+    """Render every figure, and yield it with the name of its files."""
     from rich.progress import track
 
     todo = [

@@ -49,17 +49,17 @@ class Settings:
             raise ValueError(f"the wheel has a delta and nothing else has; got {self.delta} for {self.problem}")
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings as plain JSON."""
+        """Return the settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the settings from JSON."""
+        """Build the settings from JSON."""
         return cls(**{**settings, "method": method_from(settings["method"])})
 
 
 def run(run: Run, context: Context) -> Record:
-    """Plays all trials with the method, and again with random choices on the same data."""
+    """Play all trials with the method, and again with random choices on the same data."""
     began = time.time()
     settings = Settings.of(run.settings)
     device = start_fabric(context.device).device
@@ -73,7 +73,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def draw_games(settings: Settings, seed: int, context: Context) -> list[Game]:
-    """Draws the trials' data; trial i of a seed is the same game in every run, whatever the number of trials."""
+    """Draw the trials' data; trial i of a seed is the same game in every run, whatever the number of trials."""
     problem = load_problem(settings.problem, context.data, settings.delta or 0.95)
     return [problem.play(settings.steps, np.random.default_rng([seed, i])) for i in range(settings.trials)]
 
@@ -86,7 +86,7 @@ def play(
     progress: Progress | None = None,
     title: str = "",
 ) -> Tensor:
-    """Returns the rewards a method obtains, `(trials, steps)`; all games advance together, step by step.
+    """Return the rewards a method obtains, `(trials, steps)`; all games advance together, step by step.
 
     Args:
         method: the algorithm.
@@ -121,7 +121,7 @@ def play(
 
 
 def measure(games: Sequence[Game], obtained: Tensor, by_chance: Tensor) -> dict[str, Any]:
-    """Computes the reward, regret and relative regret (to random choices) of each trial, and curves of the latter.
+    """Compute the reward, regret and relative regret (to random choices) of each trial, and curves of the latter.
 
     A `curve` is the regret so far, in percent of what random choices end with; it ends at the trial's relative regret.
 
@@ -147,7 +147,7 @@ def measure(games: Sequence[Game], obtained: Tensor, by_chance: Tensor) -> dict[
 
 
 def _short(values: Tensor, digits: int = 7) -> list[float]:
-    """Rounds to `digits` significant digits, to keep records small."""
+    """Round to `digits` significant digits, to keep records small."""
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 

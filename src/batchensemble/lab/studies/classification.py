@@ -47,20 +47,20 @@ class Settings:
     against: Recipe | None = None
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings as plain JSON."""
+        """Return the settings as plain JSON."""
         against = self.against and self.against.settings()
         return {**vars(self), "recipe": self.recipe.settings(), "against": against}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the settings from JSON."""
+        """Build the settings from JSON."""
         against = settings["against"] and Recipe.of(settings["against"])
         own = {"recipe": Recipe.of(settings["recipe"]), "against": against}
         return cls(**{**settings, **own, "corruptions": tuple(settings["corruptions"])})
 
 
 def run(run: Run, context: Context) -> Record:
-    """Measures the run's recipe, trained now or earlier, or what records have kept of it, and adds up its cost."""
+    """Measure the run's recipe, trained now or earlier, or what records have kept of it, and add up its cost."""
     began = time.time()
     settings = Settings.of(run.settings)
     bench = Bench(run, settings, context)
@@ -78,17 +78,17 @@ class Bench:
     context: Context
 
     def trained_or_kept(self, recipe: Recipe) -> Classifier | Kept:
-        """Returns what answers for a recipe on the test set: its networks, or records if its weights are gone."""
+        """Return what answers for a recipe on the test set: its networks, or records if its weights are gone."""
         return self._kept(recipe) or self.trained(recipe)
 
     def trained(self, recipe: Recipe) -> Classifier:
-        """Returns a recipe's classifier, trained now or earlier."""
+        """Return a recipe's classifier, trained now or earlier."""
         seed, trainer = self.run.seed, self.trainer
         parts = trainer.parts(recipe, seed)
         return Classifier(recipe.method, parts, trainer.view, trainer.fabric, self.test, self.settings.samples, seed)
 
     def _kept(self, recipe: Recipe) -> Kept | None:
-        """Returns what records have kept, if any weights are gone and all records are there, none the run's own."""
+        """Return what records have kept, if any weights are gone and all records are there, none the run's own."""
         parts = recipe.method.parts(self.run.seed)
         if all(weights_folder(self.context, recipe, part).exists() for part in parts):
             return None
@@ -96,14 +96,14 @@ class Bench:
         return None if self.run in runs else Kept.of(runs, self.context.store)
 
     def _clean(self, recipe: Recipe, part: SeededMethod) -> Run:
-        """Returns the run whose record keeps a part's predictions for the same test images."""
+        """Return the run whose record keeps a part's predictions for the same test images."""
         own = replace(recipe, method=part.method)
         settings = replace(self.settings, recipe=own, test="clean", against=None)
         return replace(self.run, settings=settings.settings(), seed=part.seed)
 
     @cached_property
     def trainer(self) -> Trainer:
-        """Trains networks on the training images."""
+        """Train networks on the training images."""
         recipe, context = self.settings.recipe, self.context
         fabric = start_fabric(context.device, context.devices, recipe.precision)
         return trainer_of(recipe, self._images[0], fabric, context)
@@ -128,7 +128,7 @@ class Outcome(NamedTuple):
 
 
 def measure_clean(bench: Bench) -> Outcome:
-    """Measures quality, calibration and diversity on the test set, and keeps predictions and logs of training."""
+    """Measure quality, calibration and diversity on the test set, and keep predictions and logs of training."""
     ours = bench.trained_or_kept(bench.settings.recipe)
     prediction, labels = ours.on_test()
     metrics = {**quality(prediction, labels), **_on_training_images(bench, ours), "log": ours.curves()}
@@ -136,7 +136,7 @@ def measure_clean(bench: Bench) -> Outcome:
 
 
 def _on_training_images(bench: Bench, ours: Classifier | Kept) -> dict[str, float]:
-    """Returns the accuracy on training images, for which records keep no predictions."""
+    """Return the accuracy on training images, for which records keep no predictions."""
     if isinstance(ours, Kept):
         return {}
     # As many training images as there are test images are enough.
@@ -146,7 +146,7 @@ def _on_training_images(bench: Bench, ours: Classifier | Kept) -> dict[str, floa
 
 
 def measure_corruptions(bench: Bench) -> Outcome:
-    """Measures every corruption at every severity, and the clean images as severity zero."""
+    """Measure every corruption at every severity, and the clean images as severity zero."""
     ours = bench.trained(bench.settings.recipe)
     rows = []
     for name, severity, images in corrupted_sets(bench.test, bench.settings.corruptions, bench.context):
@@ -162,7 +162,7 @@ def _mean(rows: list[dict[str, Any]], name: str) -> float:
 
 
 def measure_unseen(bench: Bench) -> Outcome:
-    """Compares the entropy on the test set with that on images of classes never seen in training."""
+    """Compare the entropy on the test set with that on images of classes never seen in training."""
     ours = bench.trained(bench.settings.recipe)
     unseen = UNSEEN[bench.settings.recipe.data](bench.context.data)
     known, unknown = ours.predict(bench.test), ours.predict(unseen)
@@ -172,7 +172,7 @@ def measure_unseen(bench: Bench) -> Outcome:
 
 
 def measure_pictures(bench: Bench) -> Outcome:
-    """Keeps a few test images with every member's logits for them, beside those of one network."""
+    """Keep a few test images with every member's logits for them, beside those of one network."""
     ours = bench.trained_or_kept(bench.settings.recipe)
     prediction, labels = ours.on_test()
     alone, _ = bench.trained_or_kept(bench.settings.against or Recipe()).on_test()

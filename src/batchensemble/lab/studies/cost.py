@@ -64,7 +64,7 @@ class Classify:
     parameters: float = 0.0
 
     def __call__(self, compiled: bool) -> Work:
-        """Builds the networks and the images, and returns the work of classifying them."""
+        """Build the networks and the images, and return the work of classifying them."""
         settings, device = self.settings, self.fabric.device
         network = partial(resnet, settings.depth, settings.width, settings.classes)
         parts = self.method.parts(0)
@@ -85,7 +85,7 @@ class Classify:
 
 
 def run(run: Run, context: Context) -> Record:
-    """Measures every kind of ensemble at every size, each beside one network on the same images.
+    """Measure every kind of ensemble at every size, each beside one network on the same images.
 
     Raises:
         ValueError: other work shares the machine.
@@ -110,7 +110,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def compare(method: Method, settings: Settings, fabric: "Fabric") -> list[dict[str, float]]:
-    """Returns seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
+    """Return seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
 
     Raises:
         ValueError: one of them does not fit in memory.

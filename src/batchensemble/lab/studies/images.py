@@ -42,7 +42,7 @@ UNSEEN: dict[str, Callable[[Path | None], ImageSet]] = {
 
 
 def load_images(name: str, root: Path | None) -> Sets:
-    """Loads training and test images by name.
+    """Load training and test images by name.
 
     Raises:
         ValueError: there is no data set of that name.
@@ -68,19 +68,19 @@ class View:
 
     @classmethod
     def of(cls, train: ImageSet, pad: int) -> "View":
-        """Returns the view with the statistics of a training set."""
+        """Return the view with the statistics of a training set."""
         return cls(*train.channel_statistics(), pad)
 
     def to(self, device: torch.device) -> "View":
-        """Returns the same view for images on another device."""
+        """Return the same view for images on another device."""
         return replace(self, mean=self.mean.to(device), std=self.std.to(device))
 
     def draw(self, count: int, seed: int) -> Tensor:
-        """Draws crops `(count, 3)` for `count` images on the CPU, so that every device gets the same."""
+        """Draw crops `(count, 3)` for `count` images on the CPU, so that every device gets the same."""
         return draw_crops(count, torch.Generator().manual_seed(seed), self.pad)
 
     def __call__(self, images: Tensor, crops: Tensor | None = None) -> Tensor:
-        """Returns images `(N, C, H, W)` as network inputs, shifted and flipped if crops are given."""
+        """Return images `(N, C, H, W)` as network inputs, shifted and flipped if crops are given."""
         moved = crop_flip(images, crops, self.pad) if crops is not None and self.pad else images
         seen = normalise(moved, self.mean, self.std)
         return seen.contiguous(memory_format=torch.channels_last) if seen.is_cuda else seen
@@ -116,7 +116,7 @@ class ImageBatches:
         return len(self.data) // self.size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yields the batches of an epoch."""
+        """Yield the batches of an epoch."""
         total = self.size * len(self.streams)
         mine = torch.arange(total)[rank_rows(total, self.rank, self.world, own_members=self.own_members)]
         device = self.data.images.device
@@ -127,7 +127,7 @@ class ImageBatches:
             yield Batch(images, self.data.labels[rows], place, total if self.world > 1 else 0)
 
     def _drawn(self, number: int) -> tuple[Tensor, Tensor]:
-        """Draws the rows `(steps, total)` and crops `(steps, total, 3)` of all processes for every step."""
+        """Draw the rows `(steps, total)` and crops `(steps, total, 3)` of all processes for every step."""
         steps = len(self)
         order = shuffled([seed_of(stream.order, number) for stream in self.streams], len(self.data), self.size)
         crops = [self.view.draw(steps * self.size, seed_of(stream.crops, number, 1)) for stream in self.streams]

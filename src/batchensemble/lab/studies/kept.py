@@ -16,7 +16,7 @@ MOST = 4_000_000  # most logits that a record keeps, in half precision 8 MB: fou
 
 
 def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """Returns the arrays for a record: logits and labels, or nothing if they are too large."""
+    """Return the arrays for a record: logits and labels, or nothing if they are too large."""
     if prediction.outputs.numel() > MOST:
         return {}
     return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
@@ -52,24 +52,24 @@ class Kept:
 
     @classmethod
     def of(cls, runs: Sequence[Run], store: Store | None) -> "Kept | None":
-        """Returns what the records of the parts' runs have kept, if all are there and have predictions."""
+        """Return what the records of the parts' runs have kept, if all are there and have predictions."""
         if store is None or not all(store.has(run) for run in runs):
             return None
         records = [store.get(run) for run in runs]
         return cls([Recorded(one) for one in records]) if all("logits" in one.arrays for one in records) else None
 
     def on_test(self) -> tuple[Prediction, Tensor]:
-        """Returns the predictions of all parts for the test set as those of one ensemble, and its labels."""
+        """Return the predictions of all parts for the test set as those of one ensemble, and its labels."""
         arrays = [part.record.arrays for part in self.parts]
         logits = [torch.from_numpy(one["logits"]).float() for one in arrays]
         return Prediction(torch.cat(logits)), torch.from_numpy(arrays[0]["labels"])
 
     def curves(self) -> list[Any]:
-        """Returns the parts' logs; old records have none."""
+        """Return the parts' logs; old records have none."""
         return [curve for part in self.parts for curve in part.record.metrics.get("log", ())]
 
     def provenance(self, since: float) -> Provenance:
-        """Returns the hardware and versions that trained the parts, without a duration: little was done since."""
+        """Return the hardware and versions that trained the parts, without a duration: little was done since."""
         made = [part.record.provenance for part in self.parts]
         where = "; ".join(dict.fromkeys(one.hardware for one in made))
         return replace(Provenance.now(where), versions=made[0].versions)

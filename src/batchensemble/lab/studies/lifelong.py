@@ -86,16 +86,16 @@ class Settings:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}; got {self.network!r}")
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings as plain JSON."""
+        """Return the settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the settings from JSON."""
+        """Build the settings from JSON."""
         return cls(**{**settings, "method": method_from(settings["method"])})
 
     def training(self, stream: Stream, seed: int, device: torch.device) -> Training:
-        """Returns the settings with which the library's loop trains a task."""
+        """Return the settings with which the library's loop trains a task."""
         half = torch.bfloat16 if self.precision == "bf16" and device.type == "cuda" else None
         return Training(
             self.epochs,
@@ -158,7 +158,7 @@ class Course:
         self.matrix.append([self._accuracy(task) for task in self._asked(number)])
 
     def _note(self, number: int, line: dict[str, float]) -> None:
-        """Writes a line to the diary, unless an earlier process, killed since, already did."""
+        """Write a line to the diary, unless an earlier process, killed since, already did."""
         path = self.folder / "diary.jsonl"
         lines = read_lines(path)
         if number >= len(lines):
@@ -179,7 +179,7 @@ class Course:
 
 
 def run(run: Run, context: Context) -> Record:
-    """Learns all tasks of the run's stream, resuming where an earlier process was killed."""
+    """Learn all tasks of the run's stream, resuming where an earlier process was killed."""
     began = time.time()
     settings = Settings.of(run.settings)
     device = start_fabric(context.device, 1).device
@@ -217,7 +217,7 @@ def _network(settings: Settings, device: torch.device) -> Network:
 
 
 def report(course: Course) -> dict[str, Any]:
-    """Returns all metrics of a course."""
+    """Return all metrics of a course."""
     column = {name: [line[name] for line in course.diary] for name in course.diary[0]}
     kept = [p + r for p, r in zip(column["parameters"], column["remembered"], strict=True)]
     learnt = [row[-1] for row in course.matrix]
@@ -240,7 +240,7 @@ def report(course: Course) -> dict[str, Any]:
 
 
 def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, list[float]]:
-    """Returns costs against the number of tasks: means per task since the previous mark, and numbers kept at each."""
+    """Return costs against the number of tasks: means per task since the previous mark, and numbers kept at each."""
     marks = [mark for mark in MARKS if mark < len(kept)] + [len(kept)]
     spans = [slice(low, high) for low, high in zip([0, *marks[:-1]], marks, strict=True)]
 
@@ -257,7 +257,7 @@ def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, l
 
 
 def _remembered(course: Course) -> dict[str, Any]:
-    """Returns the matrix of accuracies, NaN for tasks not learned yet, and the metrics that follow from it."""
+    """Return the matrix of accuracies, NaN for tasks not learned yet, and the metrics that follow from it."""
     tasks = len(course.matrix)
     matrix = torch.full((tasks, tasks), torch.nan, dtype=torch.float64)
     for row, accuracies in zip(matrix, course.matrix, strict=True):

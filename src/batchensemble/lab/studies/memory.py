@@ -7,7 +7,7 @@ _MOST, _ALLOWED = 2**30, 2**25  # bytes; older releases of glibc refuse blocks o
 
 
 def keep_freed_memory() -> bool:
-    """Asks the C library to keep freed blocks up to a gibibyte instead of returning them to the system.
+    """Ask the C library to keep freed blocks up to a gibibyte instead of returning them to the system.
 
     glibc returns a freed tensor of a few megabytes at once, and the next one pays a page fault for every four
     kilobytes. Many small steps on such tensors take half the time if it does not (measured on two cores); and of works

@@ -30,7 +30,7 @@ class Job:
 
 
 def perform_all(jobs: Sequence[Job], store: Store, context: Context, announce: Callable[[str], None]) -> None:
-    """Performs every job, in order; those that another process is working on come last, so that both share the work.
+    """Perform every job, in order; those that another process is working on come last, so that both share the work.
 
     Args:
         jobs: what to perform.
@@ -59,7 +59,7 @@ def perform_all(jobs: Sequence[Job], store: Store, context: Context, announce: C
 
 
 def _performed(job: Job, store: Store, context: Context) -> bool:
-    """Performs a job unless another process is working on it; processes that train together keep to one order."""
+    """Perform a job unless another process is working on it; processes that train together keep to one order."""
     together = is_one_of_several(context.devices)
     try:
         perform(job.study, job.run, store, context if together else replace(context, wait=False))
@@ -72,7 +72,7 @@ def _performed(job: Job, store: Store, context: Context) -> bool:
 
 
 def perform(study: Study, run: Run, store: Store, context: Context) -> Record:
-    """Returns a run's record, from the store or by performing it; with several devices, all processes call this.
+    """Return a run's record, from the store or by performing it; with several devices, all processes call this.
 
     Raises:
         Busy: another process is working on this run, and the context does not say to wait.

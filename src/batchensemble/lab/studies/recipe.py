@@ -51,13 +51,13 @@ class Recipe:
             raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {self.schedule!r}")
 
     def settings(self) -> dict[str, Any]:
-        """Returns the recipe as plain JSON; `start` is left out when training from scratch, as most do."""
+        """Return the recipe as plain JSON; `start` is left out when training from scratch, as most do."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "start"}
         start = {"start": self.start.settings()} if self.start else {}
         return {**values, "method": settings_of(self.method), **start}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the recipe from JSON."""
+        """Build the recipe from JSON."""
         start = cls.of(settings["start"]) if "start" in settings else None
         return cls(**{**settings, "method": method_from(settings["method"]), "start": start})

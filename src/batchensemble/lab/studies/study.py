@@ -50,7 +50,7 @@ class Study:
     together: bool = False
 
     def check_devices(self, devices: int) -> None:
-        """Refuses several devices if they cannot work together on one run.
+        """Refuse several devices if they cannot work together on one run.
 
         Raises:
             ValueError: they cannot.

@@ -55,12 +55,12 @@ class Settings:
     samples: int = 16
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings as plain JSON."""
+        """Return the settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method), "hidden": list(self.hidden)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the settings from JSON."""
+        """Build the settings from JSON."""
         method, hidden = method_from(settings["method"]), tuple(settings["hidden"])
         return cls(**{**settings, "method": method, "hidden": hidden})
 
@@ -87,14 +87,14 @@ class TableBatches:
         return len(self.data) // self.size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yields the batches of an epoch."""
+        """Yield the batches of an epoch."""
         order = shuffled([seed_of(stream.order, number) for stream in self.streams], len(self.data), self.size)
         for chosen in order.to(self.data.rows.device):
             yield Batch(self.data.rows[chosen], self.data.labels[chosen])
 
 
 def run(run: Run, context: Context) -> Record:
-    """Trains the run's method, unless it is trained already, and measures it."""
+    """Train the run's method, unless it is trained already, and measure it."""
     began = time.time()
     settings = Settings.of(run.settings)
     fabric = start_fabric(context.device)
@@ -110,7 +110,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def predict_rows(settings: Settings, parts: list[Trained], data: Table, fabric: "Fabric", seed: int) -> Prediction:
-    """Returns every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
+    """Return every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
     return predict(settings.method, parts, data.rows.split(AT_ONCE), fabric, settings.samples, seed)
 
 

@@ -28,15 +28,15 @@ class Stream(Protocol):
     """Tasks by number, and how their images become network inputs."""
 
     def task(self, number: int) -> StreamTask:
-        """Returns the rows of a task."""
+        """Return the rows of a task."""
         ...
 
     def augment(self, images: Tensor) -> Tensor:
-        """Returns training images as network inputs."""
+        """Return training images as network inputs."""
         ...
 
     def view(self, images: Tensor) -> Tensor:
-        """Returns test images as network inputs."""
+        """Return test images as network inputs."""
         ...
 
 
@@ -62,7 +62,7 @@ class ImageStream:
     _dealt: tuple[int, list[Task]] = field(default=(-1, []), init=False)
 
     def task(self, number: int) -> StreamTask:
-        """Returns the rows of a task."""
+        """Return the rows of a task."""
         turn, place = divmod(number, self.train.classes // self.classes)
         if turn != self._dealt[0]:
             seed = seed_of(self.seed, turn) if turn else self.seed
@@ -77,12 +77,12 @@ class ImageStream:
         return View.of(self.train, self.pad)
 
     def augment(self, images: Tensor) -> Tensor:
-        """Shifts, flips and normalises, drawing from torch's default generator."""
+        """Shift, flip and normalise, drawing from torch's default generator."""
         crops = draw_crops(len(images), torch.default_generator, self.pad).to(images.device)
         return self._view(images, crops)
 
     def view(self, images: Tensor) -> Tensor:
-        """Normalises."""
+        """Normalise."""
         return self._view(images)
 
 
@@ -105,7 +105,7 @@ class FolderStream:
     size: int
 
     def task(self, number: int) -> StreamTask:
-        """Returns the rows of a task.
+        """Return the rows of a task.
 
         Raises:
             FileNotFoundError: a folder is missing or empty.
@@ -121,11 +121,11 @@ class FolderStream:
         return StreamTask(*(Part.of(str(number), data, self.classes) for data in (train, test)))
 
     def augment(self, images: Tensor) -> Tensor:
-        """Normalises; images were cropped at random when they were read."""
+        """Normalise; images were cropped at random when they were read."""
         return self.view(images)
 
     def view(self, images: Tensor) -> Tensor:
-        """Normalises by ImageNet's channel statistics."""
+        """Normalise by ImageNet's channel statistics."""
         return View(IMAGENET[0], IMAGENET[1], pad=0)(images)
 
 
@@ -143,7 +143,7 @@ FIGURES = "figures"
 def open_stream(
     data: str, classes: int, *, share: float = 1.0, seed: int = 0, pad: int = 4, root: Path | None = None
 ) -> Stream:
-    """Opens a stream by the name of its data.
+    """Open a stream by the name of its data.
 
     Args:
         data: `imagenet` or `tiny-imagenet` in folders, `figures`, or a name that `load_images` knows.

@@ -41,11 +41,11 @@ class Trainer:
     view: View
 
     def parts(self, recipe: Recipe, seed: int) -> list[Trained]:
-        """Returns all trained parts of the recipe's method; a naive ensemble reuses the single networks of others."""
+        """Return all trained parts of the recipe's method; a naive ensemble reuses the single networks of others."""
         return [self.part(recipe, part) for part in recipe.method.parts(seed)]
 
     def part(self, recipe: Recipe, part: SeededMethod) -> Trained:
-        """Returns one part, trained in its own folder."""
+        """Return one part, trained in its own folder."""
         return train_part(recipe, part, partial(self._training, recipe, part), self.fabric, self.context)
 
     def _training(self, recipe: Recipe, part: SeededMethod) -> TrainingJob:
@@ -64,7 +64,7 @@ class Trainer:
         )
 
     def _model(self, recipe: Recipe, part: SeededMethod) -> nn.Module:
-        """Builds the untrained model on its device."""
+        """Build the untrained model on its device."""
         classes, channels = self.train.classes, self.train.images.shape[1]
         network: Network = partial(resnet, recipe.depth, recipe.width, classes, channels=channels)
         if recipe.start is not None:
@@ -75,7 +75,7 @@ class Trainer:
         return on_device(model, self.fabric.device)
 
     def _begun(self, network: Network, start: Recipe) -> Network:
-        """Makes networks start from the backbone of a network trained first."""
+        """Make networks start from the backbone of a network trained first."""
         images, _ = load_images(start.data, self.context.data)
         trained = trainer_of(start, images, self.fabric, self.context).part(start, SeededMethod(Single(), 0))
         backbone = cast(ResNet, trained.model).backbone.state_dict()
@@ -95,14 +95,14 @@ class Trainer:
 
 
 def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Context) -> Trainer:
-    """Returns a trainer on the recipe's share of the images, normalised by the statistics of all of them."""
+    """Return a trainer on the recipe's share of the images, normalised by the statistics of all of them."""
     train = images if recipe.share == 1 else images.subset(recipe.share)
     view = View.of(images, recipe.pad).to(fabric.device)  # moved once: a copy from the CPU would make every step wait
     return Trainer(fabric, context, train.to(fabric.device), view)
 
 
 def on_device(model: nn.Module, device: torch.device) -> nn.Module:
-    """Moves the model to its device, on a GPU with kernels in channels-last format, which tensor cores prefer."""
+    """Move the model to its device, on a GPU with kernels in channels-last format, which tensor cores prefer."""
     model = model.to(device)
     if device.type == "cuda":
         for kernel in (parameter for parameter in model.parameters() if parameter.ndim == 4):

@@ -19,12 +19,12 @@ class Batches(Protocol):
         ...
 
     def epoch(self, number: int) -> Iterator[Any]:
-        """Yields the batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
+        """Yield the batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
         ...
 
 
 def shuffled(seeds: Sequence[int], count: int, size: int) -> Tensor:
-    """Draws the rows of every step of an epoch, `(steps, len(seeds) * size)`; a smaller remainder is left out.
+    """Draw the rows of every step of an epoch, `(steps, len(seeds) * size)`; a smaller remainder is left out.
 
     Args:
         seeds: one for every stream; the rows of one follow those of another in a step.
@@ -42,7 +42,7 @@ def shuffled(seeds: Sequence[int], count: int, size: int) -> Tensor:
 
 
 def rank_rows(total: int, rank: int, world: int, *, own_members: bool = False) -> slice:
-    """Returns the rows of a global batch that process `rank` of `world` takes.
+    """Return the rows of a global batch that process `rank` of `world` takes.
 
     Args:
         total: number of rows in the global batch.

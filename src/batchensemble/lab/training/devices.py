@@ -23,7 +23,7 @@ _OWN_BUFFERS = {_SYNC if _SYNC in signature(DistributedDataParallel).parameters 
 
 
 def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = "fp32") -> "Fabric":
-    """Launches Fabric; with several devices, the other processes are started by it or by `torchrun`.
+    """Launch Fabric; with several devices, the other processes are started by it or by `torchrun`.
 
     Args:
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
@@ -57,7 +57,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
 
 @contextmanager
 def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Locks the work named by `path` for all processes that train together; the first one holds the lock.
+    """Lock the work named by `path` for all processes that train together; the first one holds the lock.
 
     Raises:
         Busy: another training holds the lock, and `wait` is false.
@@ -68,12 +68,12 @@ def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iter
 
 
 def is_one_of_several(devices: int = 1) -> bool:
-    """Returns whether this process is one of several that train together, or will be if it asks for `devices`."""
+    """Return whether this process is one of several that train together, or will be if it asks for `devices`."""
     return devices > 1 or int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
 def device_kind(device: str, devices: int = 1) -> str:
-    """Resolves `auto`, `cpu` or `cuda` to `cpu` or `cuda`.
+    """Resolve `auto`, `cpu` or `cuda` to `cpu` or `cuda`.
 
     Raises:
         ValueError: the device is unknown, or there are not that many of them.

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.checkpoint import DamagedCheckpoint, load_checkpoint, save_checkpoint
+from batchensemble.lab.training.batches import Batches
+from batchensemble.lab.training.log import Log, read_log
+from batchensemble.lab.training.progress import Progress, Silent
+from batchensemble.lab.training.schedules import Schedule
+from batchensemble.lab.training.step import Loss, Replayed, Step
 from batchensemble.optim import Diverged
 from batchensemble.seeds import seed_of, seeded
-
-from .batches import Batches
-from .log import Log, read_log
-from .progress import Progress, Silent
-from .schedules import Schedule
-from .step import Loss, Replayed, Step
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -51,7 +50,7 @@ class TrainingJob:
     until: Callable[[Mapping[str, float]], bool] | None = None
 
     def ends_with(self, line: Mapping[str, float]) -> bool:
-        """Returns whether training ends with the epoch of this line."""
+        """Return whether training ends with the epoch of this line."""
         return line["epoch"] + 1 == self.epochs or (self.until is not None and self.until(line))
 
 
@@ -75,7 +74,7 @@ class Workplace:
 
 
 def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list[dict[str, float]]:
-    """Trains, or resumes an interrupted training, and returns the log, one mapping per epoch.
+    """Train, or resume an interrupted training, and return the log, one mapping per epoch.
 
     Everything random is a function of seed, epoch and process. A training killed at any moment and resumed therefore
     ends with the same weights, bit for bit, as one that ran through (on a GPU: if its kernels are deterministic).
@@ -119,7 +118,7 @@ def _epoch(
     rates: list[float],
     epoch: int,
 ) -> dict[str, float]:
-    """Trains for one epoch and returns its log line: the mean scalars, the learning rate and the time."""
+    """Train for one epoch and return its log line: the mean scalars, the learning rate and the time."""
     began, steps = time.perf_counter(), len(training.batches)
     sums: dict[str, Tensor] = {}
     for i, batch in enumerate(training.batches.epoch(epoch)):
@@ -136,7 +135,7 @@ def _epoch(
 
 
 def _step(training: TrainingJob, place: Workplace) -> Callable[[Any], Mapping[str, Tensor]]:
-    """Builds the fastest step for this device: replayed as a CUDA graph on a single GPU."""
+    """Build the fastest step for this device: replayed as a CUDA graph on a single GPU."""
     training.model.train()
     fabric = place.fabric
     step = Step(fabric, training.model, training.loss, training.optimizer, compiled=place.compiled)
@@ -172,7 +171,7 @@ def _state(training: TrainingJob, epoch: int) -> dict[str, object]:
 
 
 def _restore(training: TrainingJob, checkpoint: Path, device: torch.device) -> int:
-    """Restores the checkpoint, if there is one, and returns the epoch to continue from."""
+    """Restore the checkpoint, if there is one, and return the epoch to continue from."""
     state = load_checkpoint(checkpoint, device)
     if state is None:
         return 0

@@ -36,7 +36,7 @@ class Log:
             self._curves = self._open.enter_context(_curves(folder / "tensorboard", epoch))
 
     def write(self, line: Mapping[str, float]) -> None:
-        """Appends the line of an epoch."""
+        """Append the line of an epoch."""
         if self._write:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
@@ -53,18 +53,18 @@ class Log:
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:
-    """Returns the lines of all epochs logged so far."""
+    """Return the lines of all epochs logged so far."""
     return read_lines(folder / "log.jsonl")
 
 
 def read_lines(path: Path) -> list[dict[str, float]]:
-    """Parses a file of JSON lines, empty if missing; an unterminated last line, left by a kill, is ignored."""
+    """Parse a file of JSON lines, empty if missing; an unterminated last line, left by a kill, is ignored."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def write_lines(path: Path, lines: Iterable[Mapping[str, float]]) -> None:
-    """Writes a file of JSON lines, all of them or none."""
+    """Write a file of JSON lines, all of them or none."""
     with written_whole(path) as beside:
         beside.write_text("".join(json.dumps(line) + "\n" for line in lines))
 

@@ -29,13 +29,13 @@ class Silent:
     """Shows nothing."""
 
     def start(self, name: str, total: int, done: int = 0) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def advance(self, note: str = "") -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class Bars:
@@ -46,21 +46,21 @@ class Bars:
         self._tasks: list[int] = []
 
     def start(self, name: str, total: int, done: int = 0) -> None:
-        """Adds a bar."""
+        """Add a bar."""
         self._tasks.append(self._bars.add_task(name, total=total, completed=done, note=""))
 
     def advance(self, note: str = "") -> None:
-        """Advances the lowest bar."""
+        """Advance the lowest bar."""
         self._bars.update(self._tasks[-1], advance=1, note=note)  # type: ignore[arg-type]
 
     def end(self) -> None:
-        """Removes the lowest bar."""
+        """Remove the lowest bar."""
         self._bars.remove_task(self._tasks.pop())  # type: ignore[arg-type]
 
 
 @contextmanager
 def bars(console: Console) -> Iterator[Bars]:
-    """Shows progress bars on the terminal while the block runs."""
+    """Show progress bars on the terminal while the block runs."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

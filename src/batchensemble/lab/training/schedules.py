@@ -10,7 +10,7 @@ Schedule = Callable[[float, float], float]
 
 
 def drops(*at: float, warmup: float = 0.0) -> Schedule:
-    """Multiplies by 0.1 at each fraction of the training in `at`, after a linear warm-up over `warmup` epochs.
+    """Multiply by 0.1 at each fraction of the training in `at`, after a linear warm-up over `warmup` epochs.
 
     Examples:
         >>> schedule = drops(0.5, 0.75)

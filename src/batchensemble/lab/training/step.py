@@ -54,7 +54,7 @@ class Step:
         self._objective, self._optimizer = fabric.setup(objective, optimizer)
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:
-        """Takes one step on a batch."""
+        """Take one step on a batch."""
         self._optimizer.zero_grad(set_to_none=True)
         scalars = self._objective(batch)
         self._fabric.backward(scalars["loss"])
@@ -78,7 +78,7 @@ class Replayed:
         self._recorded: dict[tuple[torch.Size, ...], Recorded | None] = {}
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:
-        """Takes one step on a batch."""
+        """Take one step on a batch."""
         shapes = shapes_of(batch)
         if self._warm < WARM_UP or shapes not in self._recorded:
             self._warm += 1
@@ -91,7 +91,7 @@ class Replayed:
         return recorded.scalars
 
     def _warm_up(self, batch: Any) -> Mapping[str, Tensor]:
-        """Takes an ordinary step on a side stream, so that whatever cannot be captured has happened before."""
+        """Take an ordinary step on a side stream, so that whatever cannot be captured has happened before."""
         if len(self._recorded) > MOST_SHAPES:
             raise ValueError(f"batches have more than {MOST_SHAPES} shapes, the last {shapes_of(batch)}")
         current = torch.cuda.current_stream()
@@ -102,7 +102,7 @@ class Replayed:
         return scalars
 
     def _capture(self, batch: Any) -> "Recorded":
-        """Captures the step without taking it; gradients and scalars then live in the graphs' memory pool.
+        """Capture the step without taking it; gradients and scalars then live in the graphs' memory pool.
 
         All graphs share the pool: no step leaves anything there that another one needs.
         """
@@ -125,7 +125,7 @@ class Recorded:
 
 
 def shapes_of(batch: Any) -> tuple[torch.Size, ...]:
-    """Returns the shapes of a batch's tensors, in order."""
+    """Return the shapes of a batch's tensors, in order."""
     return tuple(leaf.shape for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
 
 
@@ -138,12 +138,12 @@ class Objective(nn.Module):
         self._loss = loss
 
     def forward(self, batch: Any) -> Mapping[str, Tensor]:
-        """Returns the scalars of one batch."""
+        """Return the scalars of one batch."""
         return dict(self._loss(self.model, batch))
 
 
 def copy_batch_(into: Any, batch: Any) -> None:
-    """Copies a batch's tensors into those of another, its buffers.
+    """Copy a batch's tensors into those of another, its buffers.
 
     Raises:
         ValueError: the shapes differ.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
-    """Makes the model's batch norms use the rows of all processes; names and values do not change.
+    """Make the model's batch norms use the rows of all processes; names and values do not change.
 
     Raises:
         ValueError: the model has norms per member, whose rows cannot be counted here.
@@ -28,7 +28,7 @@ def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
 
 
 def average_buffers_(model: nn.Module) -> None:
-    """Replaces the statistics of each process by the mean over all, since each saw different members."""
+    """Replace the statistics of each process by the mean over all, since each saw different members."""
     for buffer in model.buffers():
         if buffer.is_floating_point():
             dist.all_reduce(buffer)
@@ -43,7 +43,7 @@ class _SyncedOnCPU(nn.BatchNorm1d):
             raise ValueError(f"expected (N, C, ...), got {tuple(input.shape)}")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalises by the mean and variance over the rows and positions of all processes."""
+        """Normalise by the mean and variance over the rows and positions of all processes."""
         self._check_input_dim(input)
         if not self.training:
             return F.batch_norm(

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..rows import Array
+from batchensemble.lab.data.rows import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,5 +39,5 @@ class Problem(Protocol):
         ...
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws a game of this many steps, or as many as the data has."""
+        """Draw a game of this many steps, or as many as the data has."""
         ...

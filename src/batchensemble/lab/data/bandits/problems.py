@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Array
-from .game import Game
+from batchensemble.lab.data.bandits.game import Game
+from batchensemble.lab.data.rows import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Mushroom:
     name: str = "mushroom"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws mushrooms with replacement; arm 1 is to eat."""
+        """Draw mushrooms with replacement; arm 1 is to eat."""
         rows = chance.integers(len(self.looks), size=steps)
         edible = self.edible[rows]
         eaten = np.where(edible | (chance.random(steps) < 0.5), 5.0, -35.0)
@@ -47,7 +47,7 @@ class Classification:
     name: str
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws rows in random order, each at most once."""
+        """Draw rows in random order, each at most once."""
         rows = chance.permutation(len(self.features))[:steps]
         features = self.features[rows].astype(np.float64)
         spread = features.std(0)
@@ -67,7 +67,7 @@ class Financial:
     name: str = "financial"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws days in random order, each at most once; the portfolios are new in every game."""
+        """Draw days in random order, each at most once; the portfolios are new in every game."""
         return linear_game(self.prices[chance.permutation(len(self.prices))[:steps]], arms=8, chance=chance)
 
 
@@ -79,12 +79,12 @@ class Linear:
     name: str = "linear"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws a new game."""
+        """Draw a new game."""
         return linear_game(chance.standard_normal((steps, self.width)), arms=8, chance=chance)
 
 
 def linear_game(contexts: Array, arms: int, chance: np.random.Generator) -> Game:
-    """Draws a game in which arm j gives `context . beta_j + N(0, 0.01 j)`, j from 1, for random beta of unit length."""
+    """Draw a game in which arm j gives `context . beta_j + N(0, 0.01 j)`, j from 1, for random beta of unit length."""
     beta = chance.uniform(-1, 1, (contexts.shape[1], arms))
     expected = contexts @ (beta / np.linalg.norm(beta, axis=0))
     noise = chance.normal(0, 0.01 * np.arange(1, arms + 1), expected.shape)
@@ -105,7 +105,7 @@ class Jester:
     name: str = "jester"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws users in random order, each at most once; the jokes to choose from are new in every game."""
+        """Draw users in random order, each at most once; the jokes to choose from are new in every game."""
         users, jokes = (chance.permutation(size) for size in self.ratings.shape)
         ratings = self.ratings[users[:steps]][:, jokes]
         rewards = ratings[:, -self.arms :]
@@ -128,7 +128,7 @@ class Wheel:
             raise ValueError(f"the rim of the wheel begins at delta in (0, 1), got {self.delta}")
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
-        """Draws points spread evenly over the disc; the best choice is worth the reward it gave."""
+        """Draw points spread evenly over the disc; the best choice is worth the reward it gave."""
         angle, radius = chance.uniform(0, 2 * np.pi, steps), np.sqrt(chance.random(steps))
         points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
         rewards = chance.normal([1, 1, 1, 1, 1.2], 0.05, (steps, 5))

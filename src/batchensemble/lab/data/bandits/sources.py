@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..rows import (
+from batchensemble.lab.data.bandits.game import Problem
+from batchensemble.lab.data.bandits.problems import Classification, Financial, Jester, Linear, Mushroom, Wheel
+from batchensemble.lab.data.rows import (
     BENCHMARK,
     CENSUS,
     OCCUPATION,
@@ -19,28 +21,26 @@ from ..rows import (
     read_shuttle,
     shaped,
 )
-from .game import Problem
-from .problems import Classification, Financial, Jester, Linear, Mushroom, Wheel
 
 
 def read_mushroom(path: Path) -> Mushroom:
-    """Reads 8124 mushrooms: the class and 22 attributes, one letter each."""
+    """Read 8124 mushrooms: the class and 22 attributes, one letter each."""
     rows = read_rows(path, 8124, 23, dtype="U1", delimiter=",")
     return Mushroom(one_hot(rows[:, 1:]), rows[:, 0] == "e")
 
 
 def read_statlog(path: Path) -> Classification:
-    """Reads the measurements of a shuttle and its state, one of 7."""
+    """Read the measurements of a shuttle and its state, one of 7."""
     return Classification(*read_shuttle(path), arms=7, name="statlog")
 
 
 def read_financial(path: Path) -> Financial:
-    """Reads 3713 days of 21 stocks, with names in the first line."""
+    """Read 3713 days of 21 stocks, with names in the first line."""
     return Financial(read_rows(path, 3713, 21, skiprows=1))
 
 
 def read_jester(path: Path) -> Jester:
-    """Reads ratings of 40 jokes by 19,181 users: the benchmark's `.npy`, or hundredths in an `.npz`."""
+    """Read ratings of 40 jokes by 19,181 users: the benchmark's `.npy`, or hundredths in an `.npz`."""
     try:
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -51,7 +51,7 @@ def read_jester(path: Path) -> Jester:
 
 
 def read_adult(path: Path) -> Classification:
-    """Reads people and their occupation, one of 14; `adult.test` beside it is added.
+    """Read people and their occupation, one of 14; `adult.test` beside it is added.
 
     There are 92 features. The benchmark counts 94, because the test file writes the two incomes with a full stop.
     """
@@ -63,7 +63,7 @@ def read_adult(path: Path) -> Classification:
 
 
 def read_covertype(path: Path) -> Classification:
-    """Reads forest cover types: 54 numbers and a class from 1 to 7."""
+    """Read forest cover types: 54 numbers and a class from 1 to 7."""
     rows = read_rows(path, 581_012, 55, delimiter=",")
     return Classification(rows[:, :-1], rows[:, -1].astype(np.int64) - 1, arms=7, name="covertype")
 
@@ -102,7 +102,7 @@ PROBLEMS = (*SOURCES, "wheel", "linear")
 
 
 def load_problem(name: str, root: str | Path | None = None, delta: float = 0.95) -> Problem:
-    """Loads a problem by name, from `root` if it needs a file.
+    """Load a problem by name, from `root` if it needs a file.
 
     Args:
         name: `mushroom`, `statlog`, `financial`, `jester`, `adult`, `covertype`, `wheel` or `linear`.

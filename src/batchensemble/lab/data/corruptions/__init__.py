@@ -5,9 +5,9 @@ motion blur and snow replace those of ImageMagick, spatter's distances are exact
 published photographs are given.
 """
 
-from .files import Origin, load_cifar_c, read_origin
-from .making import make_cifar_c
-from .registry import CORRUPTIONS, EXTRA, SEVERITIES, corrupt
+from batchensemble.lab.data.corruptions.files import Origin, load_cifar_c, read_origin
+from batchensemble.lab.data.corruptions.making import make_cifar_c
+from batchensemble.lab.data.corruptions.registry import CORRUPTIONS, EXTRA, SEVERITIES, corrupt
 
 __all__ = [
     "CORRUPTIONS",

@@ -20,17 +20,17 @@ SIZE = 32
 
 
 def normals(randoms: Randoms, *shape: int) -> Floats:
-    """Draws standard normal numbers `(N, *shape)`."""
+    """Draw standard normal numbers `(N, *shape)`."""
     return np.stack([random.standard_normal(shape, np.float64) for random in randoms])
 
 
 def uniforms(randoms: Randoms, *shape: int, low: float = 0.0, high: float = 1.0) -> Floats:
-    """Draws uniform numbers in `[low, high)`, `(N, *shape)`."""
+    """Draw uniform numbers in `[low, high)`, `(N, *shape)`."""
     return low + (high - low) * np.stack([random.random(shape, np.float64) for random in randoms])
 
 
 def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", truncate: float = 4.0) -> Floats:
-    """Applies Gaussian blur over height and width of `(N, H, W)` or `(N, H, W, C)`."""
+    """Apply Gaussian blur over height and width of `(N, H, W)` or `(N, H, W, C)`."""
     from scipy.ndimage import gaussian_filter
 
     blurred: Floats = gaussian_filter(images, sigma, axes=(1, 2), mode=mode, truncate=truncate)
@@ -38,7 +38,7 @@ def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", tr
 
 
 def pixels(images: Floats, rows: Places, columns: Places) -> Floats:
-    """Returns the pixels of each image `(N, H, W, C)` at its own integer positions, broadcast to `(N, H', W')`."""
+    """Return the pixels of each image `(N, H, W, C)` at its own integer positions, broadcast to `(N, H', W')`."""
     count, height, width, channels = images.shape
     image = np.arange(count)[:, None, None]
     # one flat index: several times faster than images[image, rows, columns]
@@ -83,7 +83,7 @@ def zoomed(images: Floats, factor: float) -> Floats:
 
 
 def zoom_matrix(size: int, factor: float) -> Floats:
-    """Returns the `(size, size)` matrix that enlarges the middle `ceil(size / factor)` pixels, corner to corner."""
+    """Return the `(size, size)` matrix that enlarges the middle `ceil(size / factor)` pixels, corner to corner."""
     kept = int(np.ceil(size / factor))
     enlarged = round(kept * factor)
     trimmed = (enlarged - size) // 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .arrays import SIZE, Floats, Randoms, pixels, smooth, uniforms, zoomed
+from batchensemble.lab.data.corruptions.arrays import SIZE, Floats, Randoms, pixels, smooth, uniforms, zoomed
 
 
 def gaussian_blur(x: Floats, severity: int, _: Randoms) -> Floats:
@@ -11,7 +11,7 @@ def gaussian_blur(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def glass_blur(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Blurs, replaces pixels by nearby ones, and blurs again.
+    """Blur, replace pixels by nearby ones, and blur again.
 
     The published set walks each image from the last pixel back to the third in both directions, and each pixel takes
     the value of the one 0 or 1 above and 0 or 1 to the left. (It intends to swap the two, but the swap goes through
@@ -39,7 +39,7 @@ def defocus_blur(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def disc(radius: float, alias: float, reach: int = 3) -> Floats:
-    """Returns a normalised, softened disc `(2 reach + 1, 2 reach + 1)`."""
+    """Return a normalised, softened disc `(2 reach + 1, 2 reach + 1)`."""
     from scipy.ndimage import correlate1d
 
     line = np.arange(-reach, reach + 1)
@@ -59,7 +59,7 @@ def motion_blur(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def streaked(x: Floats, degrees: Floats, radius: int, sigma: float) -> Floats:
-    """Averages each image `(N, H, W, C)` along its own direction, as ImageMagick's motion blur does.
+    """Average each image `(N, H, W, C)` along its own direction, as ImageMagick's motion blur does.
 
     Tap `i` of `2 radius + 1` lies `i` pixels away in the direction of the angle, rounded to whole pixels, with weight
     `exp(-i^2 / 2 sigma^2)`; beyond the border the last pixel is repeated.

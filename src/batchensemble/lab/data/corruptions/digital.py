@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .arrays import SIZE, Floats, Randoms, sample, smooth, uniforms
+from batchensemble.lab.data.corruptions.arrays import SIZE, Floats, Randoms, sample, smooth, uniforms
 
 
 def contrast(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Moves every pixel towards the mean of its channel."""
+    """Move every pixel towards the mean of its channel."""
     kept = (0.75, 0.5, 0.4, 0.3, 0.15)[severity - 1]
     mean: Floats = x.mean((1, 2), keepdims=True)
     return (x - mean) * kept + mean
 
 
 def brightness(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Raises the value (the largest channel) at the same hue and saturation; black becomes grey."""
+    """Raise the value (the largest channel) at the same hue and saturation; black becomes grey."""
     more = (0.05, 0.1, 0.15, 0.2, 0.3)[severity - 1]
     value: Floats = x.max(-1, keepdims=True)
     raised = np.minimum(value + more, 1)
@@ -26,7 +26,7 @@ def brightness(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def saturate(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Changes the saturation at the same hue and value.
+    """Change the saturation at the same hue and value.
 
     Grey has no hue; as in the published set it counts as red, so severities 4 and 5 tint it.
     """
@@ -40,7 +40,7 @@ def saturate(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def jpeg_compression(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Writes and reads every image as JPEG."""
+    """Write and read every image as JPEG."""
     quality = (80, 65, 58, 50, 40)[severity - 1]
 
     def compressed(image: Image.Image) -> Image.Image:
@@ -59,14 +59,14 @@ def pixelate(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def pictured(x: Floats, change: Callable[[Image.Image], Image.Image]) -> Floats:
-    """Applies `change` to every image as an 8-bit Pillow image."""
+    """Apply `change` to every image as an 8-bit Pillow image."""
     bytes_in = np.round(x * 255).astype(np.uint8)
     changed = np.stack([np.asarray(change(Image.fromarray(image))) for image in bytes_in])
     return changed.astype(np.float64) / 255
 
 
 def elastic_transform(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Applies a random affine map, then moves every pixel by a smooth random field."""
+    """Apply a random affine map, then move every pixel by a smooth random field."""
     strength, sigma, shift = (
         SIZE * np.array([(0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)])
     )[severity - 1]
@@ -79,7 +79,7 @@ def elastic_transform(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def affine(x: Floats, shifts: Floats) -> Floats:
-    """Applies to each image the affine map that moves three corners of the middle square by `shifts (N, 3, 2)`."""
+    """Apply to each image the affine map that moves three corners of the middle square by `shifts (N, 3, 2)`."""
     centre, half = SIZE // 2, SIZE // 3
     corners = centre + half * np.array([(1, 1), (1, -1), (-1, -1)])  # (column, row)
     moved = np.concatenate([corners + shifts, np.ones((len(x), 3, 1))], axis=2)

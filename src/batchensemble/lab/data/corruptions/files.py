@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from batchensemble.disk import written_whole
-
-from ..image_set import ImageSet
-from .registry import SEVERITIES, check_name, check_severity
+from batchensemble.lab.data.corruptions.registry import SEVERITIES, check_name, check_severity
+from batchensemble.lab.data.image_set import ImageSet
 
 ORIGIN = "origin.json"
 
@@ -39,7 +38,7 @@ class Origin:
 
 
 def read_origin(folder: str | Path) -> Origin | None:
-    """Reads what the set in `folder` was made from, and how; `None` for the published one."""
+    """Read what the set in `folder` was made from, and how; `None` for the published one."""
     path = Path(folder) / ORIGIN
     if not path.exists():
         return None
@@ -50,13 +49,13 @@ def read_origin(folder: str | Path) -> Origin | None:
 
 
 def write_origin(folder: Path, origin: Origin) -> None:
-    """Writes `origin.json`."""
+    """Write `origin.json`."""
     with written_whole(folder / ORIGIN) as beside:
         beside.write_text(json.dumps(asdict(origin), indent=2))
 
 
 def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int = 10) -> ImageSet:
-    """Loads one corruption at one severity, of the published set or of one made here.
+    """Load one corruption at one severity, of the published set or of one made here.
 
     Only the images asked for are read from disk.
 

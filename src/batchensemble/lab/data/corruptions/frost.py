@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from .arrays import SIZE, Floats, Randoms
+from batchensemble.lab.data.corruptions.arrays import SIZE, Floats, Randoms
 
 Texture = NDArray[np.uint8]
 """A texture `(H, W, 3)`, larger than the images."""
@@ -21,7 +21,7 @@ PATTERN_SIZE = 200
 
 
 def frost(x: Floats, severity: int, randoms: Randoms, textures: Sequence[Texture] | None = None) -> Floats:
-    """Returns `a x + b f`, where `f` is a random piece of a random one of the `textures`."""
+    """Return `a x + b f`, where `f` is a random piece of a random one of the `textures`."""
     kept, ice = ((1.0, 0.2), (1.0, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))[severity - 1]
     choices = drawn_textures() if textures is None else textures
     pieces = np.stack([piece(choices, random) for random in randoms])
@@ -29,14 +29,14 @@ def frost(x: Floats, severity: int, randoms: Randoms, textures: Sequence[Texture
 
 
 def piece(textures: Sequence[Texture], random: np.random.Generator) -> Texture:
-    """Cuts out a random `32 x 32` window."""
+    """Cut out a random `32 x 32` window."""
     texture = textures[int(random.integers(len(textures)))]
     top, left = (random.integers(side - SIZE) for side in texture.shape[:2])
     return texture[top : top + SIZE, left : left + SIZE]
 
 
 def read_textures(folder: str | Path) -> tuple[Texture, ...]:
-    """Reads the published photographs at a fifth of their size: every fifth pixel, as in the published set.
+    """Read the published photographs at a fifth of their size: every fifth pixel, as in the published set.
 
     Raises:
         FileNotFoundError: One of the five is not in the folder.
@@ -50,12 +50,12 @@ def read_textures(folder: str | Path) -> tuple[Texture, ...]:
 
 @lru_cache(maxsize=1)
 def drawn_textures() -> tuple[Texture, ...]:
-    """Draws five patterns of ice ferns, always the same."""
+    """Draw five patterns of ice ferns, always the same."""
     return tuple(drawn(np.random.default_rng([0xF057, number])) for number in range(len(FILES)))
 
 
 def drawn(random: np.random.Generator, scale: int = 4) -> Texture:
-    """Draws ice ferns that grow from random places over a cold glaze, `(200, 200, 3)`."""
+    """Draw ice ferns that grow from random places over a cold glaze, `(200, 200, 3)`."""
     canvas = Image.new("L", (PATTERN_SIZE * scale, PATTERN_SIZE * scale), 0)
     pen = ImageDraw.Draw(canvas)
     for _ in range(32):
@@ -78,7 +78,7 @@ def grow(
     length: float,
     order: int,
 ) -> None:
-    """Draws a bent branch; two shorter ones grow from each of its joints, and so on, `order` deep."""
+    """Draw a bent branch; two shorter ones grow from each of its joints, and so on, `order` deep."""
     joints, bend = (12, random.normal(0, 0.06)) if order > 1 else (1, 0.0)
     for joint in range(joints):
         angle += bend

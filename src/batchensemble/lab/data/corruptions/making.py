@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchensemble.disk import written_whole
-
-from ..image_set import ImageSet
-from .files import Origin, read_origin, write_origin
-from .frost import read_textures
-from .registry import CORRUPTIONS, SEVERITIES, check_name, corrupt
+from batchensemble.lab.data.corruptions.files import Origin, read_origin, write_origin
+from batchensemble.lab.data.corruptions.frost import read_textures
+from batchensemble.lab.data.corruptions.registry import CORRUPTIONS, SEVERITIES, check_name, corrupt
+from batchensemble.lab.data.image_set import ImageSet
 
 CHUNK = 250
 Bytes = NDArray[np.uint8]
@@ -32,7 +31,7 @@ def make_cifar_c(
     processes: int | None = None,
     progress: bool = True,
 ) -> Path:
-    """Writes the corrupted versions of `clean`, on all cores; files that are already there are kept.
+    """Write the corrupted versions of `clean`, on all cores; files that are already there are kept.
 
     Each file is written under another name and renamed when complete, so that after a kill, work resumes where it was.
     Other processes are spawned: a script must call this under `if __name__ == "__main__":`.
@@ -100,7 +99,7 @@ def _frost_checksum(frost_dir: str | Path) -> str:
 
 
 def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
-    """Creates the folder with its labels and origin, or checks that it is the one these arguments would create."""
+    """Create the folder with its labels and origin, or check that it is the one these arguments would create."""
     folder.mkdir(parents=True, exist_ok=True)
     found = read_origin(folder)
     if found is None:
@@ -115,7 +114,7 @@ def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:
 
 @contextmanager
 def _pool(processes: int | None) -> Iterator[Callable[[Callable[[Job], Bytes], Iterable[Job]], Iterable[Bytes]]]:
-    """Yields `map`, in this process or over several; results come in the order of the jobs."""
+    """Yield `map`, in this process or over several; results come in the order of the jobs."""
     if processes == 1:
         yield map
         return
@@ -128,7 +127,7 @@ def _pool(processes: int | None) -> Iterator[Callable[[Callable[[Job], Bytes], I
 
 @contextmanager
 def _bar(images: int, shown: bool) -> Iterator[Callable[[str, int], None]]:
-    """Yields what advances the bar: called with a corruption's name, and how many more of its images are done."""
+    """Yield what advances the bar: called with a corruption's name, and how many more of its images are done."""
     from rich.progress import Progress
 
     with Progress(disable=not shown) as progress:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .arrays import Floats, Randoms, normals, uniforms
+from batchensemble.lab.data.corruptions.arrays import Floats, Randoms, normals, uniforms
 
 
 def gaussian_noise(x: Floats, severity: int, randoms: Randoms) -> Floats:
@@ -12,7 +12,7 @@ def gaussian_noise(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def shot_noise(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Counts photons: Poisson numbers with mean `x` times the light."""
+    """Count photons: Poisson numbers with mean `x` times the light."""
     light = (500, 250, 100, 75, 50)[severity - 1]
     counts = [random.poisson(image * light) for image, random in zip(x, randoms, strict=True)]
     return np.stack(counts).astype(np.float64) / light

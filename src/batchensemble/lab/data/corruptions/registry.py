@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from . import blur, digital, noise, weather
-from .arrays import SIZE, Corruption
-from .frost import frost, read_textures
-from .spatter import spatter
+from batchensemble.lab.data.corruptions import blur, digital, noise, weather
+from batchensemble.lab.data.corruptions.arrays import SIZE, Corruption
+from batchensemble.lab.data.corruptions.frost import frost, read_textures
+from batchensemble.lab.data.corruptions.spatter import spatter
 
 CORRUPTIONS: dict[str, Corruption] = {
     "gaussian_noise": noise.gaussian_noise,
@@ -47,7 +47,7 @@ def corrupt(
     first: int = 0,
     frost_dir: str | Path | None = None,
 ) -> NDArray[np.uint8]:
-    """Corrupts images `(N, 32, 32, 3)` with CIFAR-10-C's constants.
+    """Corrupt images `(N, 32, 32, 3)` with CIFAR-10-C's constants.
 
     Every image has its own random numbers, drawn from `(seed, name, severity, index)`: the result does not depend on
     how a set is cut into pieces, or on how many processes share the work.
@@ -80,7 +80,7 @@ def corrupt(
 
 
 def checked(images: NDArray[np.uint8], name: str, severity: int) -> Corruption:
-    """Checks the arguments and returns the corruption of this name."""
+    """Check the arguments and return the corruption of this name."""
     check_name(name)
     check_severity(severity)
     if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, 3) or not len(images):
@@ -89,12 +89,12 @@ def checked(images: NDArray[np.uint8], name: str, severity: int) -> Corruption:
 
 
 def check_name(name: str) -> None:
-    """Raises unless a corruption has this name."""
+    """Raise unless a corruption has this name."""
     if name not in CORRUPTIONS:
         raise ValueError(f"unknown corruption {name!r}; known: {', '.join(CORRUPTIONS)}")
 
 
 def check_severity(severity: int) -> None:
-    """Raises unless this is a severity."""
+    """Raise unless this is a severity."""
     if severity not in SEVERITIES:
         raise ValueError(f"severity must be 1 to 5, got {severity}")

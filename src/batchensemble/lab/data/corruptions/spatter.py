@@ -7,7 +7,7 @@ same constants; distances are exact instead of approximate.
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import SIZE, Floats, Randoms, normals, smooth
+from batchensemble.lab.data.corruptions.arrays import SIZE, Floats, Randoms, normals, smooth
 
 WATER = np.array([175, 238, 238], np.float64) / 255
 MUD = np.array([63, 42, 20], np.float64) / 255
@@ -39,7 +39,7 @@ def muddied(x: Floats, wet: NDArray[np.bool_], sigma: float) -> Floats:
 
 
 def watered(x: Floats, liquid: Floats, weight: float) -> Floats:
-    """Adds pale water, brightest where it is deep and far from its edge."""
+    """Add pale water, brightest where it is deep and far from its edge."""
     layer = np.floor(np.clip(liquid, 0, 1) * 255)
     depth = layer * relief(edges(layer))
     deepest: Floats = depth.max((1, 2), keepdims=True)
@@ -47,7 +47,7 @@ def watered(x: Floats, liquid: Floats, weight: float) -> Floats:
 
 
 def relief(rims: NDArray[np.bool_]) -> Floats:
-    """Returns the distances to the rims `(N, H, W)`, equalised and lit from one corner, 0 to 255."""
+    """Return the distances to the rims `(N, H, W)`, equalised and lit from one corner, 0 to 255."""
     from scipy.ndimage import correlate, uniform_filter
 
     near = uniform_filter(distances(rims), 3, mode="mirror", axes=(1, 2))
@@ -57,7 +57,7 @@ def relief(rims: NDArray[np.bool_]) -> Floats:
 
 
 def distances(rims: NDArray[np.bool_]) -> Floats:
-    """Returns the distance of every pixel to the nearest rim of its own image, at most `FAR`."""
+    """Return the distance of every pixel to the nearest rim of its own image, at most `FAR`."""
     from scipy.ndimage import distance_transform_edt
 
     if not rims.any():
@@ -77,7 +77,7 @@ def equalised(levels: NDArray[np.uint8]) -> Floats:
 
 
 def edges(layer: Floats, low: float = 50, high: float = 150) -> NDArray[np.bool_]:
-    """Returns Canny's edges of `(N, H, W)` images of 0 to 255."""
+    """Return Canny's edges of `(N, H, W)` images of 0 to 255."""
     from scipy.ndimage import correlate, label
 
     across, down = (correlate(layer, kernel[None], mode="nearest") for kernel in (SOBEL, SOBEL.T))
@@ -91,7 +91,7 @@ def edges(layer: Floats, low: float = 50, high: float = 150) -> NDArray[np.bool_
 
 
 def is_ridge(strength: Floats, across: Floats, down: Floats) -> NDArray[np.bool_]:
-    """Returns whether a pixel is the strongest along its gradient, rounded to one of four directions."""
+    """Return whether a pixel is the strongest along its gradient, rounded to one of four directions."""
     padded = np.pad(strength, ((0, 0), (1, 1), (1, 1)))
 
     def beside(rows: int, columns: int) -> Floats:

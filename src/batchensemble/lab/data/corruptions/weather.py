@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from .arrays import SIZE, Floats, Randoms, normals, uniforms, zoomed
-from .blur import streaked
+from batchensemble.lab.data.corruptions.arrays import SIZE, Floats, Randoms, normals, uniforms, zoomed
+from batchensemble.lab.data.corruptions.blur import streaked
 
 GREY = np.array([0.299, 0.587, 0.114], np.float64)
 
 
 def fog(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Adds a bright plasma fractal, and scales the sum back to the image's own range."""
+    """Add a bright plasma fractal, and scale the sum back to the image's own range."""
     weight, decay = ((0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75))[severity - 1]
     brightest: Floats = x.max((1, 2, 3), keepdims=True)
     mist = plasma(uniforms(randoms, SIZE, SIZE, low=-1, high=1), decay)[..., None]
@@ -17,7 +17,7 @@ def fog(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def plasma(noise: Floats, decay: float) -> Floats:
-    """Builds diamond-square fractals `(N, S, S)` on a torus, scaled to `[0, 1]`, from `noise` in `[-1, 1]`.
+    """Build diamond-square fractals `(N, S, S)` on a torus, scaled to `[0, 1]`, from `noise` in `[-1, 1]`.
 
     Each point is the mean of its four neighbours plus noise, whose size is the *square* of a wibble that starts at 100
     and is divided by `decay` from scale to scale (the published set multiplies by the wibble twice).

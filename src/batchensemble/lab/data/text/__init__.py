@@ -1,11 +1,11 @@
 """Parallel text: readers, a vocabulary for both languages, prepared arrays, batches by tokens."""
 
-from .buckets import WIDTHS, Buckets
-from .lines import GivenText, Text, TextFile, text_file
-from .parallel import ParallelText, Sentences, Tally
-from .prepared import Prepared, Tokens, load_prepared, prepare
-from .toy import ToyLanguage
-from .vocabulary import END, PAD, UNKNOWN, Vocabulary
+from batchensemble.lab.data.text.buckets import WIDTHS, Buckets
+from batchensemble.lab.data.text.lines import GivenText, Text, TextFile, text_file
+from batchensemble.lab.data.text.parallel import ParallelText, Sentences, Tally
+from batchensemble.lab.data.text.prepared import Prepared, Tokens, load_prepared, prepare
+from batchensemble.lab.data.text.toy import ToyLanguage
+from batchensemble.lab.data.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 __all__ = [
     "END",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from .lines import Text
+from batchensemble.lab.data.text.lines import Text
 
 Pair = tuple[str, str]
 
@@ -30,7 +30,7 @@ class Tally:
     too_long: int = 0
 
     def __str__(self) -> str:
-        """Describes the tally in words."""
+        """Describe the tally in words."""
         reasons = {"without words": self.empty, "not UTF-8": self.invalid, "too long": self.too_long}
         out = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
         return f"{self.kept:,} pairs; left out: {out or 'none'}"
@@ -57,7 +57,7 @@ class ParallelText:
     tally: Tally = field(default_factory=Tally)
 
     def __iter__(self) -> Iterator[Pair]:
-        """Reads everything again.
+        """Read everything again.
 
         Raises:
             ValueError: two sides have different numbers of lines.
@@ -75,7 +75,7 @@ class ParallelText:
         return [side.stamp for part in self.sides for side in part]
 
     def _judged(self, source: bytes, target: bytes) -> Pair | None:
-        """Returns the pair as text, or `None` if it is unusable; counts it either way."""
+        """Return the pair as text, or `None` if it is unusable; count it either way."""
         try:
             pair = _text(source), _text(target)
         except UnicodeDecodeError:
@@ -95,7 +95,7 @@ class Sentences:
     text: ParallelText
 
     def __iter__(self) -> Iterator[str]:
-        """Reads everything again."""
+        """Read everything again."""
         return (sentence for pair in self.text for sentence in pair)
 
 

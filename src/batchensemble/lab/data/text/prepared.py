@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchensemble.lab.data.archive import publish
-
-from .parallel import Pair, ParallelText, Tally
-from .vocabulary import PAD, Vocabulary
+from batchensemble.lab.data.text.parallel import Pair, ParallelText, Tally
+from batchensemble.lab.data.text.vocabulary import PAD, Vocabulary
 
 CHUNK = 20_000  # pairs tokenised at a time
 SIDES = ("source", "target")
@@ -50,7 +49,7 @@ class Tokens:
         return np.diff(self.starts)
 
     def padded(self, rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-        """Returns the sentences of some rows, padded to `(rows, width)`."""
+        """Return the sentences of some rows, padded to `(rows, width)`."""
         begins, ends = self.starts[rows], self.starts[rows + 1]
         places = begins[:, None] + np.arange(width)
         real = places < ends[:, None]
@@ -84,14 +83,14 @@ class Prepared:
         return np.maximum(self.source.lengths, self.target.lengths)
 
     def text(self, side: str) -> list[str]:
-        """Returns the original sentences of `source` or `target`, if they were kept."""
+        """Return the original sentences of `source` or `target`, if they were kept."""
         return (self.folder / f"{side}.txt").read_bytes().decode().split("\n")[:-1]
 
 
 def prepare(
     text: ParallelText, vocabulary: Vocabulary, folder: Path, longest: int, *, keep_text: bool = False
 ) -> Prepared:
-    """Writes `text` to `folder`, completely or not at all, unless it is there already.
+    """Write `text` to `folder`, completely or not at all, unless it is there already.
 
     Args:
         text: the pairs.
@@ -116,7 +115,7 @@ def prepare(
 
 
 def load_prepared(folder: Path) -> Prepared:
-    """Loads what `prepare` wrote; token data is read only when it is used."""
+    """Load what `prepare` wrote; token data is read only when it is used."""
     about = json.loads((folder / "about.json").read_text())
     source, target = (
         Tokens(

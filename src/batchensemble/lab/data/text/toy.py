@@ -8,8 +8,8 @@ must be read before its article is written.
 import random
 from dataclasses import dataclass
 
-from .lines import GivenText
-from .parallel import ParallelText
+from batchensemble.lab.data.text.lines import GivenText
+from batchensemble.lab.data.text.parallel import ParallelText
 
 KINDS = {"noun": 16, "adjective": 8, "verb": 8}
 Word = tuple[str, str]
@@ -32,7 +32,7 @@ class ToyLanguage:
     seed: int = 0
 
     def text(self, count: int, seed: int) -> ParallelText:
-        """Draws `count` sentence pairs."""
+        """Draw `count` sentence pairs."""
         words, chance = self._words(), random.Random(seed)
         pairs = [_sentence(words, chance) for _ in range(count)]
         source, target = zip(*pairs, strict=True)

@@ -47,7 +47,7 @@ class Vocabulary:
 
     @classmethod
     def learn(cls, texts: Iterable[str], kind: Kind, size: int) -> "Vocabulary":
-        """Learns the vocabulary of a corpus; a small corpus may not have as many sub-words as asked for.
+        """Learn the vocabulary of a corpus; a small corpus may not have as many sub-words as asked for.
 
         Args:
             texts: sentences of both languages; word-pieces read them twice.
@@ -60,7 +60,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Loads a file written by `save`.
+        """Load a file written by `save`.
 
         Raises:
             ValueError: the file is damaged.
@@ -73,16 +73,16 @@ class Vocabulary:
             raise ValueError(f"{path} holds no vocabulary: {error}") from error
 
     def save(self, path: Path) -> None:
-        """Saves the vocabulary as one JSON file."""
+        """Save the vocabulary as one JSON file."""
         self._tokenizer.save(str(path))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Returns the numbers of every text, ending with `END`."""
+        """Return the numbers of every text, ending with `END`."""
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [[*encoding.ids, END] for encoding in encodings]
 
     def decode(self, rows: Iterable[Sequence[int]]) -> list[str]:
-        """Returns every row's text up to its first `END`, on one line: byte pairs include bytes that end lines."""
+        """Return every row's text up to its first `END`, on one line: byte pairs include bytes that end lines."""
         texts = self._tokenizer.decode_batch([_words(row) for row in rows])
         return [_BREAKS.sub(" ", str(text)).strip() for text in texts]
 

@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from batchensemble.lab.data.archive import check, download
-
-from .lines import Text, TextFile
-from .parallel import ParallelText
+from batchensemble.lab.data.text.lines import Text, TextFile
+from batchensemble.lab.data.text.parallel import ParallelText
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,12 @@ class WmtArchive:
     foreign: str
 
     def texts(self, folder: Path, other: str) -> tuple[Text, Text]:
-        """Returns English and the other language; the archive is downloaded to `folder` when they are read."""
+        """Return English and the other language; the archive is downloaded to `folder` when they are read."""
         english, foreign = (name.format(other=other) for name in (self.english, self.foreign))
         return PublishedText(self, folder, english), PublishedText(self, folder, foreign)
 
     def ensure(self, folder: Path) -> Path:
-        """Returns the archive in `folder`, downloading it if it is missing.
+        """Return the archive in `folder`, downloading it if it is missing.
 
         Raises:
             OSError: it is missing and cannot be downloaded.
@@ -65,13 +64,13 @@ class PublishedText:
         return f"{self.archive.sha256}:{self.inside}"
 
     def lines(self) -> Iterator[bytes]:
-        """Yields the lines without their line ends."""
+        """Yield the lines without their line ends."""
         return TextFile(self.archive.ensure(self.folder), self.inside).lines()
 
 
 @cache
 def _check(path: Path, sha256: str) -> None:
-    """Checks an archive once per process: archives are large, and hold many texts."""
+    """Check an archive once per process: archives are large, and hold many texts."""
     check(path, sha256, "sha256")
 
 
@@ -125,5 +124,5 @@ WMT14_FRENCH = (EUROPARL, COMMON_CRAWL, NEWS_2014, UNITED_NATIONS, GIGA)
 
 
 def wmt_text(archives: Sequence[WmtArchive], folder: Path, other: str) -> ParallelText:
-    """Joins English and another language from several archives, one after another."""
+    """Join English and another language from several archives, one after another."""
     return ParallelText([archive.texts(folder, other) for archive in archives])

@@ -1,20 +1,20 @@
 """Bandit algorithms: which arm to pull for a context, and what to learn from the reward."""
 
-from .algorithm import Algorithm, Method, Setting
-from .alpha_divergence import AlphaDivergence
-from .batch_ensemble import BatchEnsemble
-from .bayes_by_backprop import BayesByBackprop
-from .dropout import Dropout
-from .gaussian_process import GaussianProcess
-from .greedy import Greedy
-from .linear import Linear, Prior
-from .naive import Naive
-from .network import NetworkTraining
-from .neural_linear import NeuralLinear
-from .parameter_noise import ParameterNoise
-from .registry import METHODS, method_from, settings_of
-from .streams import Streams
-from .uniform import Uniform
+from batchensemble.lab.methods.bandits.algorithm import Algorithm, Method, Setting
+from batchensemble.lab.methods.bandits.alpha_divergence import AlphaDivergence
+from batchensemble.lab.methods.bandits.batch_ensemble import BatchEnsemble
+from batchensemble.lab.methods.bandits.bayes_by_backprop import BayesByBackprop
+from batchensemble.lab.methods.bandits.dropout import Dropout
+from batchensemble.lab.methods.bandits.gaussian_process import GaussianProcess
+from batchensemble.lab.methods.bandits.greedy import Greedy
+from batchensemble.lab.methods.bandits.linear import Linear, Prior
+from batchensemble.lab.methods.bandits.naive import Naive
+from batchensemble.lab.methods.bandits.network import NetworkTraining
+from batchensemble.lab.methods.bandits.neural_linear import NeuralLinear
+from batchensemble.lab.methods.bandits.parameter_noise import ParameterNoise
+from batchensemble.lab.methods.bandits.registry import METHODS, method_from, settings_of
+from batchensemble.lab.methods.bandits.streams import Streams
+from batchensemble.lab.methods.bandits.uniform import Uniform
 
 __all__ = [
     "METHODS",

@@ -5,9 +5,18 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from .algorithm import Setting
-from .history import History, Seen
-from .network import Layer, NetworkTraining, RMSProp, answer, draw_layers, forward, sizes, squared_error
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.history import History, Seen
+from batchensemble.lab.methods.bandits.network import (
+    Layer,
+    NetworkTraining,
+    RMSProp,
+    answer,
+    draw_layers,
+    forward,
+    sizes,
+    squared_error,
+)
 
 
 class Agent(ABC):
@@ -26,7 +35,7 @@ class Agent(ABC):
 
     @torch.no_grad()
     def act(self, contexts: Tensor) -> Tensor:
-        """Returns the arm to pull in every trial."""
+        """Return the arm to pull in every trial."""
         pulls = len(self.history)
         if pulls < self._in_turn:
             return torch.full((len(contexts),), pulls % self.setting.arms, device=contexts.device)
@@ -40,11 +49,11 @@ class Agent(ABC):
 
     @abstractmethod
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the estimated reward of every arm, `(trials, arms)`."""
+        """Return the estimated reward of every arm, `(trials, arms)`."""
 
     @abstractmethod
     def learn(self) -> None:
-        """Learns from the history."""
+        """Learn from the history."""
 
 
 class NetworkAgent(Agent):
@@ -63,7 +72,7 @@ class NetworkAgent(Agent):
         self.optimiser = RMSProp(self.parameters, training)
 
     def start(self) -> list[Tensor]:
-        """Draws the parameters to train: weight and bias of every layer."""
+        """Draw the parameters to train: weight and bias of every layer."""
         layers = draw_layers(self.streams, self.sizes, self.training.init, self.nets)
         return [tensor for layer in layers for tensor in layer]
 
@@ -73,30 +82,30 @@ class NetworkAgent(Agent):
         return sizes(self.setting.context_dim, self.training.hidden, self.setting.arms)
 
     def layers(self) -> list[Layer]:
-        """Returns the current layers of all networks."""
+        """Return the current layers of all networks."""
         pairs = zip(self.parameters[::2], self.parameters[1::2], strict=True)
         return [Layer(weight, bias) for weight, bias in pairs]
 
     def drop(self, columns: Tensor) -> Tensor:
-        """Returns the hidden features unchanged; subclasses may apply dropout."""
+        """Return the hidden features unchanged; subclasses may apply dropout."""
         return columns
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the network's outputs."""
+        """Return the network's outputs."""
         return answer(self.layers(), contexts, self.drop)
 
     def learn(self) -> None:
-        """Runs one training."""
+        """Run one training."""
         if self.training.reset_lr:
             self.optimiser.restart()
         for _ in range(self.training.steps):
             self.optimiser.step(self.loss(self.minibatch()))
 
     def minibatch(self) -> Seen:
-        """Draws rows of the history, separately for every network."""
+        """Draw rows of the history, separately for every network."""
         rows = self.streams.integers(len(self.history), self.nets * self.training.batch)
         return self.history.rows(rows, self.nets)
 
     def loss(self, seen: Seen) -> Tensor:
-        """Returns the sum over networks of their mean squared errors."""
+        """Return the sum over networks of their mean squared errors."""
         return squared_error(forward(self.layers(), seen.contexts, self.drop)[1], seen).sum()

@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-from .streams import Streams
+from batchensemble.lab.methods.bandits.streams import Streams
 
 
 class Setting(NamedTuple):
@@ -32,11 +32,11 @@ class Algorithm(Protocol):
     """An algorithm that plays all trials at once. No trial learns from another."""
 
     def act(self, contexts: Tensor) -> Tensor:
-        """Returns the arm to pull in every trial: `(trials, context_dim) -> (trials,)`."""
+        """Return the arm to pull in every trial: `(trials, context_dim) -> (trials,)`."""
         ...
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Receives the rewards of the pulled arms: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
+        """Receive the rewards of the pulled arms: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
         ...
 
 
@@ -44,5 +44,5 @@ class Method(Protocol):
     """An algorithm before the game. Implementations are frozen dataclasses whose fields are settings."""
 
     def start(self, setting: Setting) -> Algorithm:
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         ...

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .agent import Agent
-from .algorithm import Setting
-from .gaussian import draw_mean, draw_rho
-from .history import Seen
-from .network import Layer, NetworkTraining, answer, forward, sizes
+from batchensemble.lab.methods.bandits.agent import Agent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.gaussian import draw_mean, draw_rho
+from batchensemble.lab.methods.bandits.history import Seen
+from batchensemble.lab.methods.bandits.network import Layer, NetworkTraining, answer, forward, sizes
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class AlphaDivergence:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "AlphaDivergenceAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return AlphaDivergenceAgent(setting, self)
 
 
@@ -59,12 +59,12 @@ class AlphaDivergenceAgent(Agent):
         self._optimiser = torch.optim.Adam(parameters, lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the outputs of a network drawn from the posterior."""
+        """Return the outputs of a network drawn from the posterior."""
         layers, _ = self._networks(1)
         return answer(layers, contexts)
 
     def learn(self) -> None:
-        """Runs one training."""
+        """Run one training."""
         for _ in range(self.method.training.steps):
             rows = self.streams.integers(len(self.history), self.method.training.batch)
             self._optimiser.zero_grad()
@@ -72,7 +72,7 @@ class AlphaDivergenceAgent(Agent):
             self._optimiser.step()
 
     def energy(self, seen: Seen) -> Tensor:
-        """Returns the energy to minimise, `(trials,)`."""
+        """Return the energy to minimise, `(trials,)`."""
         alpha, count, rows = self.method.alpha, len(self.history), seen.arms.shape[2]
         layers, cost = self._networks(self.method.samples)
         outputs = forward(layers, seen.contexts)[1].unflatten(0, (self.setting.trials, -1))
@@ -82,7 +82,7 @@ class AlphaDivergenceAgent(Agent):
         return -entropy - count / (rows * alpha) * evidence
 
     def _networks(self, samples: int) -> tuple[list[Layer], Tensor]:
-        """Draws networks for every trial, and returns them with their `c_k (trials, samples)`."""
+        """Draw networks for every trial, and return them with their `c_k (trials, samples)`."""
         parts, cost = [], torch.zeros(self.setting.trials, samples, device=self.streams.device)
         for mean, rho in zip(self.means, self.rhos, strict=True):
             noise = self.streams.normal(samples, *mean.shape[1:])

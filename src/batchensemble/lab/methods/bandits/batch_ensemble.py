@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from batchensemble.lab.methods.bandits.agent import NetworkAgent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.history import Seen
+from batchensemble.lab.methods.bandits.network import (
+    Layer,
+    NetworkTraining,
+    answer,
+    draw_layers,
+    forward,
+    squared_error,
+)
 from batchensemble.nn.init import draw_fast_
-
-from .agent import NetworkAgent
-from .algorithm import Setting
-from .history import Seen
-from .network import Layer, NetworkTraining, answer, draw_layers, forward, squared_error
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class BatchEnsemble:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "BatchEnsembleAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return BatchEnsembleAgent(setting, self)
 
 
@@ -49,7 +55,7 @@ class BatchEnsembleAgent(NetworkAgent):
         super().__init__(setting, method.training, method.members)
 
     def start(self) -> list[Tensor]:
-        """Draws W `(trials, out, in)`, bias, s `(trials, members, out)`, r `(trials, members, in)` of every layer."""
+        """Draw W `(trials, out, in)`, bias, s `(trials, members, out)`, r `(trials, members, in)` of every layer."""
         parameters = []
         for weight, bias in draw_layers(self.streams, self.sizes, self.training.init):
             members = bias.mT.repeat(1, self.nets, 1)  # (trials, members, out)
@@ -58,18 +64,18 @@ class BatchEnsembleAgent(NetworkAgent):
         return parameters
 
     def _fast(self, weight: Tensor, features: int, side: str) -> Tensor:
-        """Draws fast weights (r or s) of all trials and members as the library does."""
+        """Draw fast weights (r or s) of all trials and members as the library does."""
         return self.streams.each(lambda g: draw_fast_(weight.new_empty(self.nets, features), self._init, side, g))
 
     def layers(self) -> list[Layer]:
-        """Returns every member's weights, trial by trial."""
+        """Return every member's weights, trial by trial."""
         return [
             Layer(fold(weight[:, None], s, r).flatten(0, 1), bias.flatten(0, 1)[..., None])
             for weight, bias, s, r in self._grouped()
         ]
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the outputs of one member per trial."""
+        """Return the outputs of one member per trial."""
         trials = torch.arange(len(contexts), device=contexts.device)
         member = self.streams.integers(self.nets)
         layers = [
@@ -79,22 +85,22 @@ class BatchEnsembleAgent(NetworkAgent):
         return answer(layers, contexts)
 
     def minibatch(self) -> Seen:
-        """Draws rows of the history, the same for all members of a trial."""
+        """Draw rows of the history, the same for all members of a trial."""
         return self.history.rows(self.streams.integers(len(self.history), self.training.batch))
 
     def loss(self, seen: Seen) -> Tensor:
-        """Returns the sum over trials of the mean of the members' losses."""
+        """Return the sum over trials of the mean of the members' losses."""
         outputs = forward(self.layers(), seen.contexts)[1]
         arms, rewards = (part.repeat_interleave(self.nets, 0) for part in seen[1:])
         return squared_error(outputs, Seen(seen.contexts, arms, rewards)).sum() / self.nets
 
     def _grouped(self) -> Iterator[tuple[Tensor, ...]]:
-        """Yields `(W, bias, s, r)` of every layer."""
+        """Yield `(W, bias, s, r)` of every layer."""
         return zip(*(self.parameters[i::4] for i in range(4)), strict=True)
 
 
 def fold(weight: Tensor, s: Tensor, r: Tensor) -> Tensor:
-    """Returns `W ∘ s rᵀ` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
+    """Return `W ∘ s rᵀ` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
 
     Examples:
         >>> fold(torch.ones(2, 3), torch.tensor([1.0, -1.0]), torch.tensor([1.0, 2.0, 3.0])).tolist()

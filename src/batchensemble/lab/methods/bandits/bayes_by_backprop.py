@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .agent import Agent
-from .algorithm import Setting
-from .gaussian import draw_mean, draw_rho
-from .history import Seen
-from .network import Layer, NetworkTraining, answer, sizes
+from batchensemble.lab.methods.bandits.agent import Agent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.gaussian import draw_mean, draw_rho
+from batchensemble.lab.methods.bandits.history import Seen
+from batchensemble.lab.methods.bandits.network import Layer, NetworkTraining, answer, sizes
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class BayesByBackprop:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "BayesByBackpropAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return BayesByBackpropAgent(setting, self)
 
 
@@ -47,7 +47,7 @@ class BayesByBackpropAgent(Agent):
         self._optimiser = torch.optim.Adam([*self.means, *self.rhos, *self.biases], lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the outputs of a network drawn from the posterior."""
+        """Return the outputs of a network drawn from the posterior."""
         layers = [
             Layer(mean + rho.exp() * self.streams.normal(*mean.shape[1:]), bias)
             for mean, rho, bias in zip(self.means, self.rhos, self.biases, strict=True)
@@ -55,7 +55,7 @@ class BayesByBackpropAgent(Agent):
         return answer(layers, contexts)
 
     def learn(self) -> None:
-        """Runs one training."""
+        """Run one training."""
         for _ in range(self.training.steps):
             rows = self.streams.integers(len(self.history), self.training.batch)
             self._optimiser.zero_grad()
@@ -63,19 +63,19 @@ class BayesByBackpropAgent(Agent):
             self._optimiser.step()
 
     def loss(self, seen: Seen) -> Tensor:
-        """Returns the negative evidence lower bound per observation, summed over trials."""
+        """Return the negative evidence lower bound per observation, summed over trials."""
         error = (self._activations(seen) - seen.rewards).square().mean((1, 2))
         likelihood = -error / (2 * self._noise**2) - math.log(self._noise) - 0.5 * math.log(2 * math.pi)
         return (self.divergence() / len(self.history) - likelihood).sum()
 
     def divergence(self) -> Tensor:
-        """Returns `KL(q || prior)` of the weights, `(trials,)`."""
+        """Return `KL(q || prior)` of the weights, `(trials,)`."""
         return torch.stack(
             [_divergence(mean, rho, 2 / mean.shape[2]) for mean, rho in zip(self.means, self.rhos, strict=True)]
         ).sum(0)
 
     def _activations(self, seen: Seen) -> Tensor:
-        """Returns the outputs of the pulled arms with sampled activations, `(trials, 1, rows)`."""
+        """Return the outputs of the pulled arms with sampled activations, `(trials, 1, rows)`."""
         columns, last = seen.contexts, len(self.means) - 1
         for i, (mean, rho, bias) in enumerate(zip(self.means, self.rhos, self.biases, strict=True)):
             middle = torch.baddbmm(bias, mean, columns)
@@ -88,6 +88,6 @@ class BayesByBackpropAgent(Agent):
 
 
 def _divergence(mean: Tensor, rho: Tensor, variance: float) -> Tensor:
-    """Returns `KL(N(mean, exp(2 rho)) || N(0, variance))`, summed over all but the first axis."""
+    """Return `KL(N(mean, exp(2 rho)) || N(0, variance))`, summed over all but the first axis."""
     ratio = (2 * rho).exp() / variance
     return 0.5 * (mean.square() / variance + ratio - 1 - 2 * rho + math.log(variance)).sum((1, 2))

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from .agent import NetworkAgent
-from .algorithm import Setting
-from .network import NetworkTraining
+from batchensemble.lab.methods.bandits.agent import NetworkAgent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.network import NetworkTraining
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Dropout:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "DropoutAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return DropoutAgent(setting, self)
 
 
@@ -34,5 +34,5 @@ class DropoutAgent(NetworkAgent):
         self._keep = method.keep
 
     def drop(self, columns: Tensor) -> Tensor:
-        """Applies a separate mask to every row."""
+        """Apply a separate mask to every row."""
         return columns * (self.streams.coins(self._keep, *columns.shape[1:]) / self._keep)

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from batchensemble.extras import require
-
-from .agent import Agent
-from .algorithm import Setting
+from batchensemble.lab.methods.bandits.agent import Agent
+from batchensemble.lab.methods.bandits.algorithm import Setting
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class GaussianProcess:
     first_pulls: int = 2
 
     def start(self, setting: Setting) -> "GaussianProcessAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return GaussianProcessAgent(setting, self)
 
 
@@ -47,7 +46,7 @@ class GaussianProcessAgent(Agent):
 
     def __init__(self, setting: Setting, method: GaussianProcess) -> None:
         require("MultitaskGP", "bandits", "gpytorch")
-        from .multitask_process import MultitaskProcess
+        from batchensemble.lab.methods.bandits.multitask_process import MultitaskProcess
 
         super().__init__(setting, method.every, method.first_pulls)
         self._method = method
@@ -56,7 +55,7 @@ class GaussianProcessAgent(Agent):
         self._mean = self._scale = embeddings.new_zeros(setting.trials, setting.arms)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Draws from the joint posterior of all arms at the context."""
+        """Draw from the joint posterior of all arms at the context."""
         if not self._process.conditioned:
             self._condition()
         mean, covariance = self._process.posterior(contexts.double())
@@ -79,7 +78,7 @@ class GaussianProcessAgent(Agent):
 
 
 def _moments(rewards: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns mean and standard deviation of every arm's rewards, `(trials, arms)`; mean zero if never pulled."""
+    """Return mean and standard deviation of every arm's rewards, `(trials, arms)`; mean zero if never pulled."""
     counts = pulled.sum(1).clamp(min=1)
     mean = (rewards[..., None] * pulled).sum(1) / counts
     variance = ((rewards[..., None] - mean[:, None]).square() * pulled).sum(1) / counts
@@ -87,7 +86,7 @@ def _moments(rewards: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """Returns a symmetric square root; eigenvalues that rounding makes negative count as zero."""
+    """Return a symmetric square root; eigenvalues that rounding makes negative count as zero."""
     values, vectors = torch.linalg.eigh(covariance)
     root: Tensor = vectors * values.clamp(min=0).sqrt()[:, None] @ vectors.mT
     return root

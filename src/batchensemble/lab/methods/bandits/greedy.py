@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from .agent import NetworkAgent
-from .algorithm import Setting
-from .network import NetworkTraining
+from batchensemble.lab.methods.bandits.agent import NetworkAgent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.network import NetworkTraining
 
 
 @dataclass(frozen=True)
@@ -18,5 +18,5 @@ class Greedy:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> NetworkAgent:
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return NetworkAgent(setting, self.training)

@@ -47,12 +47,12 @@ class History:
         return self._count
 
     def add(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Adds one observation of every trial: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
+        """Add one observation of every trial: `(trials, context_dim)`, `(trials,)`, `(trials,)`."""
         place, self._count = self._count, self._count + 1
         self.contexts[:, place], self.arms[:, place], self.rewards[:, place] = contexts, arms, rewards
 
     def rows(self, numbers: Tensor, nets: int = 1) -> Seen:
-        """Returns the observations numbered `(trials, nets * rows)`, divided among the networks of each trial."""
+        """Return the observations numbered `(trials, nets * rows)`, divided among the networks of each trial."""
         place = (numbers + self._first).flatten()
         trials, rows = len(numbers), numbers.shape[1] // nets
         contexts = self.contexts.flatten(0, 1).index_select(0, place)
@@ -64,6 +64,6 @@ class History:
         )
 
     def all(self) -> Seen:
-        """Returns all observations so far, for one network per trial."""
+        """Return all observations so far, for one network per trial."""
         here = slice(0, self._count)
         return Seen(self.contexts[:, here].mT, self.arms[:, None, here], self.rewards[:, None, here])

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .algorithm import Setting
-from .streams import Streams
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Posterior:
         self._trials = torch.arange(trials, device=device)
 
     def observe(self, x: Tensor, arms: Tensor, y: Tensor) -> None:
-        """Adds one observation of every trial: `(trials, width)`, `(trials,)`, `(trials,)`."""
+        """Add one observation of every trial: `(trials, width)`, `(trials,)`, `(trials,)`."""
         at, x, y = (self._trials, arms), x.double(), y.double()
         inverse = self.inverse[at]
         gain = (inverse @ x[..., None])[..., 0]
@@ -67,7 +67,7 @@ class Posterior:
         self.mean = (self.inverse @ self.moment[..., None])[..., 0]
 
     def sample(self, x: Tensor, streams: Streams) -> Tensor:
-        """Samples every arm's value at `x (trials, width)`, `(trials, arms)`.
+        """Sample every arm's value at `x (trials, width)`, `(trials, arms)`.
 
         A sample of beta is only ever multiplied by one x, and `x . beta ~ N(x . m, sigma^2 x' P^-1 x)`: so that number
         is drawn instead of beta.
@@ -102,7 +102,7 @@ class Linear:
     first_pulls: int = 2
 
     def start(self, setting: Setting) -> "LinearAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return LinearAgent(setting, self)
 
 
@@ -115,13 +115,13 @@ class LinearAgent:
         self.posterior = Posterior(setting.trials, setting.arms, width, method.prior, device)
 
     def act(self, contexts: Tensor) -> Tensor:
-        """Returns the arm whose sampled value is largest."""
+        """Return the arm whose sampled value is largest."""
         if self._pulls < self._in_turn:
             return torch.full((len(contexts),), self._pulls % self._setting.arms, device=contexts.device)
         return self.posterior.sample(_with_one(contexts), self._setting.streams).argmax(1)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Updates the posterior, exactly and at once."""
+        """Update the posterior, exactly and at once."""
         self._pulls += 1
         self.posterior.observe(_with_one(contexts), arms, rewards)
 

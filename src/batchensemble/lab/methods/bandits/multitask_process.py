@@ -31,7 +31,7 @@ class ArmKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         self.register_prior("embedding_prior", _normal(10.0), lambda kernel: kernel.embeddings)
 
     def forward(self, first: Tensor, second: Tensor, diag: bool = False, **_: object) -> Tensor:
-        """Maps `(trials, n, context_dim + 1)` and the same for m, arms in the last column, to `(trials, n, m)`."""
+        """Map `(trials, n, context_dim + 1)` and the same for m, arms in the last column, to `(trials, n, m)`."""
         lengths, linear = (softplus(raw.clamp(-5, 5)) for raw in (self.raw_lengths, self.raw_linear_lengths))
         amplitude, slope = softplus(self.raw_amplitude), softplus(self.raw_linear)
         x, y = first[..., :-1], second[..., :-1]
@@ -70,7 +70,7 @@ class MultitaskProcess:
         self.conditioned = True
 
     def fit(self, steps: int) -> None:
-        """Takes steps of Adam on the marginal likelihood and the priors."""
+        """Take steps of Adam on the marginal likelihood and the priors."""
         self._model.train()
         rows, rewards = self._model.train_inputs[0], self._model.train_targets
         with gpytorch.settings.max_cholesky_size(rewards.shape[1] + 1):  # exact, never conjugate gradients
@@ -80,7 +80,7 @@ class MultitaskProcess:
                 self._optimiser.step()
 
     def posterior(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
+        """Return mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
         trials, width = contexts.shape
         arms = torch.arange(self._arms, device=contexts.device).expand(trials, -1)
         self._model.eval()
@@ -104,7 +104,7 @@ def _rows(contexts: Tensor, arms: Tensor) -> Tensor:
 
 
 def _squared_distance(first: Tensor, second: Tensor) -> Tensor:
-    """Returns `|x - y|^2` of all pairs, without a tensor of differences."""
+    """Return `|x - y|^2` of all pairs, without a tensor of differences."""
     squares = first.square().sum(-1)[..., None] + second.square().sum(-1)[..., None, :]
     return (squares - 2 * first @ second.mT).clamp(min=0)
 

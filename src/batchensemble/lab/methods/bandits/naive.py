@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .agent import NetworkAgent
-from .algorithm import Setting
-from .history import Seen
-from .network import Layer, NetworkTraining, answer
+from batchensemble.lab.methods.bandits.agent import NetworkAgent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.history import Seen
+from batchensemble.lab.methods.bandits.network import Layer, NetworkTraining, answer
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Naive:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "NaiveAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return NaiveAgent(setting, self)
 
 
@@ -39,7 +39,7 @@ class NaiveAgent(NetworkAgent):
         self._shown = Shown(setting, method) if method.keep < 1 else None
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the outputs of one network per trial."""
+        """Return the outputs of one network per trial."""
         chosen = self._first + self.streams.integers(self.nets)
         return answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
 
@@ -50,7 +50,7 @@ class NaiveAgent(NetworkAgent):
         super().update(contexts, arms, rewards)
 
     def minibatch(self) -> Seen:
-        """Draws from the rows that each network was shown."""
+        """Draw from the rows that each network was shown."""
         if self._shown is None:
             return super().minibatch()
         return self.history.rows(self._shown.draw(self.training.batch), self.nets)
@@ -66,12 +66,12 @@ class Shown:
         self._counts = torch.zeros(*shape, dtype=torch.int64, device=setting.streams.device)
 
     def add(self, row: int) -> None:
-        """Adds observation `row` for the networks whose coin says so."""
+        """Add observation `row` for the networks whose coin says so."""
         coins = self._streams.coins(self._keep if row else 1.0, self._members).long()
         self._rows.scatter_(2, self._counts[..., None], row)  # if not counted, the next one overwrites it
         self._counts += coins
 
     def draw(self, count: int) -> Tensor:
-        """Draws `count` random rows for every network, `(trials, members * count)`."""
+        """Draw `count` random rows for every network, `(trials, members * count)`."""
         numbers = (self._streams.uniform(self._members, count) * self._counts[..., None]).long()
         return self._rows.gather(2, numbers.clamp_(max=len(self._rows[0, 0]) - 1)).flatten(1)

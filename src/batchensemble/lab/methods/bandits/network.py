@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .history import Seen
-from .streams import Streams
+from batchensemble.lab.methods.bandits.history import Seen
+from batchensemble.lab.methods.bandits.streams import Streams
 
 
 class Layer(NamedTuple):
@@ -58,7 +58,7 @@ Drop = Callable[[Tensor], Tensor]
 
 
 def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) -> tuple[Tensor, Tensor]:
-    """Returns the last hidden features and the outputs of every network; `drop` is applied after each hidden layer.
+    """Return the last hidden features and the outputs of every network; `drop` is applied after each hidden layer.
 
     `columns` is `(nets, features, rows)`, or has a smaller first axis: then each of its entries serves several
     consecutive networks, and the first layer is one taller product instead of a copied batch.
@@ -77,7 +77,7 @@ def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) 
 
 
 def answer(layers: Sequence[Layer], contexts: Tensor, drop: Drop | None = None) -> Tensor:
-    """Returns the outputs `(trials, arms)` of one network per trial for `contexts (trials, context_dim)`."""
+    """Return the outputs `(trials, arms)` of one network per trial for `contexts (trials, context_dim)`."""
     return forward(layers, contexts[..., None], drop)[1][..., 0]
 
 
@@ -87,13 +87,13 @@ def _dense(layer: Layer, columns: Tensor) -> Tensor:
 
 
 def sizes(context_dim: int, hidden: Sequence[int], arms: int) -> list[tuple[int, int]]:
-    """Returns `(in, out)` of every layer."""
+    """Return `(in, out)` of every layer."""
     widths = [context_dim, *hidden, arms]
     return list(pairwise(widths))
 
 
 def draw_layers(streams: Streams, shape: Sequence[tuple[int, int]], init: float, nets: int = 1) -> list[Layer]:
-    """Draws the initial layers of `nets` networks for every trial."""
+    """Draw the initial layers of `nets` networks for every trial."""
     layers = []
     for inputs, outputs in shape:
         weight = streams.uniform(nets, outputs, inputs, low=-init, high=init).flatten(0, 1)
@@ -102,7 +102,7 @@ def draw_layers(streams: Streams, shape: Sequence[tuple[int, int]], init: float,
 
 
 def squared_error(outputs: Tensor, seen: Seen) -> Tensor:
-    """Returns the mean squared error of every network on the pulled arms, `(nets,)`."""
+    """Return the mean squared error of every network on the pulled arms, `(nets,)`."""
     return (outputs.gather(1, seen.arms) - seen.rewards).square().mean((1, 2))
 
 
@@ -125,12 +125,12 @@ class RMSProp:
         self._steps = 0
 
     def restart(self) -> None:
-        """Resets the step count; the running squares stay."""
+        """Reset the step count; the running squares stay."""
         self._steps = 0
 
     @torch.no_grad()
     def step(self, loss: Tensor) -> None:
-        """Takes one step down the gradient of `loss`, the sum of the losses of all networks."""
+        """Take one step down the gradient of `loss`, the sum of the losses of all networks."""
         gradients = torch.autograd.grad(loss, self.parameters)
         rate = self.training.lr / (1 + self.training.decay * self._steps)
         self._steps += 1
@@ -141,6 +141,6 @@ class RMSProp:
             parameter.addcdiv_(gradient, (square + 1e-10).sqrt_(), value=-rate)
 
     def _shrink(self, gradients: Sequence[Tensor]) -> Tensor:
-        """Returns the factor that clips every network's gradient, `(nets,)`."""
+        """Return the factor that clips every network's gradient, `(nets,)`."""
         norms = torch.stack([gradient.flatten(1).square().sum(1) for gradient in gradients]).sum(0).sqrt_()
         return self.training.clip / norms.clamp_(min=self.training.clip)

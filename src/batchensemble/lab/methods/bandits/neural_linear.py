@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .agent import NetworkAgent
-from .algorithm import Setting
-from .linear import Posterior, Prior
-from .network import NetworkTraining, forward
+from batchensemble.lab.methods.bandits.agent import NetworkAgent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.linear import Posterior, Prior
+from batchensemble.lab.methods.bandits.network import NetworkTraining, forward
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class NeuralLinear:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "NeuralLinearAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return NeuralLinearAgent(setting, self)
 
 
@@ -37,16 +37,16 @@ class NeuralLinearAgent(NetworkAgent):
         self.posterior = Posterior(setting.trials, setting.arms, width, method.prior, device)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Samples every arm's value."""
+        """Sample every arm's value."""
         return self.posterior.sample(self._features(contexts[..., None])[..., 0], self.streams)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Updates the regression at once, and the network every so often, which changes all features."""
+        """Update the regression at once, and the network every so often, which changes all features."""
         self.posterior.observe(self._features(contexts[..., None])[..., 0], arms, rewards)
         super().update(contexts, arms, rewards)
 
     def learn(self) -> None:
-        """Trains the network, and refits the regression to its new features."""
+        """Train the network, and refit the regression to its new features."""
         super().learn()
         seen = self.history.all()
         self.posterior.refit(self._features(seen.contexts).mT, seen.arms[:, 0], seen.rewards[:, 0])

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .agent import NetworkAgent
-from .algorithm import Setting
-from .network import Layer, NetworkTraining, answer, forward
+from batchensemble.lab.methods.bandits.agent import NetworkAgent
+from batchensemble.lab.methods.bandits.algorithm import Setting
+from batchensemble.lab.methods.bandits.network import Layer, NetworkTraining, answer, forward
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ParameterNoise:
     training: NetworkTraining = field(default_factory=NetworkTraining)
 
     def start(self, setting: Setting) -> "ParameterNoiseAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return ParameterNoiseAgent(setting, self)
 
 
@@ -45,11 +45,11 @@ class ParameterNoiseAgent(NetworkAgent):
         self.noise = torch.full((setting.trials, 1, 1), method.noise, device=self.streams.device)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Returns the perturbed network's outputs."""
+        """Return the perturbed network's outputs."""
         return answer(self._shaken(), contexts)
 
     def learn(self) -> None:
-        """Trains the network, then adapts the noise."""
+        """Train the network, then adapt the noise."""
         for _ in range(self.training.steps):
             self.optimiser.step(self.loss(self.minibatch()))
         self._adapt()

@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..registry import Registry
-from .algorithm import Method
-from .alpha_divergence import AlphaDivergence
-from .batch_ensemble import BatchEnsemble
-from .bayes_by_backprop import BayesByBackprop
-from .dropout import Dropout
-from .gaussian_process import GaussianProcess
-from .greedy import Greedy
-from .linear import Linear, Prior
-from .naive import Naive
-from .network import NetworkTraining
-from .neural_linear import NeuralLinear
-from .parameter_noise import ParameterNoise
-from .uniform import Uniform
+from batchensemble.lab.methods.bandits.algorithm import Method
+from batchensemble.lab.methods.bandits.alpha_divergence import AlphaDivergence
+from batchensemble.lab.methods.bandits.batch_ensemble import BatchEnsemble
+from batchensemble.lab.methods.bandits.bayes_by_backprop import BayesByBackprop
+from batchensemble.lab.methods.bandits.dropout import Dropout
+from batchensemble.lab.methods.bandits.gaussian_process import GaussianProcess
+from batchensemble.lab.methods.bandits.greedy import Greedy
+from batchensemble.lab.methods.bandits.linear import Linear, Prior
+from batchensemble.lab.methods.bandits.naive import Naive
+from batchensemble.lab.methods.bandits.network import NetworkTraining
+from batchensemble.lab.methods.bandits.neural_linear import NeuralLinear
+from batchensemble.lab.methods.bandits.parameter_noise import ParameterNoise
+from batchensemble.lab.methods.bandits.uniform import Uniform
+from batchensemble.lab.methods.registry import Registry
 
 METHODS: dict[str, type[Method]] = {
     "uniform": Uniform,

@@ -29,29 +29,29 @@ class Streams:
         return len(self._generators)
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Draws numbers in `[low, high)`, `(trials, *shape)`."""
+        """Draw numbers in `[low, high)`, `(trials, *shape)`."""
         return self._fill(shape, torch.float32, lambda part, g: part.uniform_(low, high, generator=g))
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Draws standard normal numbers, `(trials, *shape)`."""
+        """Draw standard normal numbers, `(trials, *shape)`."""
         return self._fill(shape, dtype, lambda part, g: part.normal_(generator=g))
 
     def integers(self, below: int, *shape: int) -> Tensor:
-        """Draws integers in `[0, below)`, `(trials, *shape)`."""
+        """Draw integers in `[0, below)`, `(trials, *shape)`."""
         return self._fill(shape, torch.int64, lambda part, g: part.random_(0, below, generator=g))
 
     def coins(self, probability: float, *shape: int) -> Tensor:
-        """Draws ones with this probability, else zeros, `(trials, *shape)`."""
+        """Draw ones with this probability, else zeros, `(trials, *shape)`."""
         return self._fill(shape, torch.float32, lambda part, g: part.bernoulli_(probability, generator=g))
 
     def gamma(self, concentration: Tensor) -> Tensor:
-        """Draws a gamma number of unit rate for each shape parameter in `(trials, ...)`."""
+        """Draw a gamma number of unit rate for each shape parameter in `(trials, ...)`."""
         # torch.distributions uses the same function, but takes no generator
         parts = iter(concentration)
         return self.each(lambda g: torch._standard_gamma(next(parts), generator=g))
 
     def each(self, draw: Callable[[torch.Generator], Tensor]) -> Tensor:
-        """Calls `draw` with every trial's generator and stacks the results, trials first."""
+        """Call `draw` with every trial's generator and stack the results, trials first."""
         return torch.stack([draw(generator) for generator in self._generators])
 
     def _fill(

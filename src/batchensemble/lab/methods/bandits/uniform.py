@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .algorithm import Setting
+from batchensemble.lab.methods.bandits.algorithm import Setting
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Uniform:
     """Pulls an arm at random."""
 
     def start(self, setting: Setting) -> "UniformAgent":
-        """Starts the algorithm at the beginning of its games."""
+        """Start the algorithm at the beginning of its games."""
         return UniformAgent(setting)
 
 
@@ -23,8 +23,8 @@ class UniformAgent:
         self._setting = setting
 
     def act(self, contexts: Tensor) -> Tensor:
-        """Returns a random arm for every trial."""
+        """Return a random arm for every trial."""
         return self._setting.streams.integers(self._setting.arms)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Does nothing."""
+        """Do nothing."""

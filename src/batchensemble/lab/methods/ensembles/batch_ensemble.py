@@ -9,10 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import batchensemble as be
-
-from .dropout import dropping_, matched_width
-from .method import Batch, Network, SeededMethod, Stream
-from .objective import classified
+from batchensemble.lab.methods.ensembles.dropout import dropping_, matched_width
+from batchensemble.lab.methods.ensembles.method import Batch, Network, SeededMethod, Stream
+from batchensemble.lab.methods.ensembles.objective import classified
 
 Rows = Literal["sub-batches", "repeated", "own crops"]
 
@@ -52,11 +51,11 @@ class BatchEnsemble:
             raise ValueError(f"diversity compares members on the same rows; got rows={self.rows!r}")
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Returns the method itself: one training."""
+        """Return the method itself: one training."""
         return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """Converts the plain network."""
+        """Convert the plain network."""
         generator = torch.Generator().manual_seed(seed)
         head = matched_width(network(), self.members) if self.dropout else None
         net = network(head_width=head, dropout=self.dropout, block_dropout=self.block_dropout, generator=generator)
@@ -64,13 +63,13 @@ class BatchEnsemble:
         return be.convert(net, self.members, copy=False, generator=generator, **how)
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Returns one stream, or with own crops one per member, all in the same order."""
+        """Return one stream, or with own crops one per member, all in the same order."""
         if self.rows == "own crops":
             return tuple(Stream(seed, seed * self.members + i) for i in range(self.members))
         return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Returns the mean of the members' losses, never the loss of their mean."""
+        """Return the mean of the members' losses, never the loss of their mean."""
         scores = self._repeated(model, batch) if self.rows == "repeated" else self._dealt(model, batch)
         if self.decay == "mean":
             # An optimiser's weight decay adds the gradient of half the penalty.
@@ -78,12 +77,12 @@ class BatchEnsemble:
         return scores
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Applies weight decay to the shared weights, or to nothing if the mean weight is in the loss."""
+        """Apply weight decay to the shared weights, or to nothing if the mean weight is in the loss."""
         decay = weight_decay if self.decay == "shared" else 0.0
         return be.parameter_groups(model, lr, decay, fast_lr_scale=self.fast_lr_scale)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Returns `(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
+        """Return `(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
         model = cast(be.Ensemble, models[0])
         if not self._drops:
             return cast(Tensor, model.members(images))
@@ -92,7 +91,7 @@ class BatchEnsemble:
         return head_samples(dropping_(model), images, samples)
 
     def passes(self, samples: int) -> int:
-        """Returns one pass per member and sample."""
+        """Return one pass per member and sample."""
         return self.members * (samples if self._drops else 1)
 
     @property
@@ -100,14 +99,14 @@ class BatchEnsemble:
         return bool(self.dropout or self.block_dropout)
 
     def _dealt(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Assigns every row to a member by its position in the batch of all processes."""
+        """Assign every row to a member by its position in the batch of all processes."""
         if batch.place is None:
             return classified(model(batch.images), batch.labels)
         members = batch.place * self.members // batch.total
         return classified(model(batch.images, member=members), batch.labels)
 
     def _repeated(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Gives every row to every member."""
+        """Give every row to every member."""
         logits = cast(be.Ensemble, model).members(batch.images)
         scores = classified(logits.flatten(0, 1), batch.labels.repeat(self.members))
         if self.diversity:
@@ -116,7 +115,7 @@ class BatchEnsemble:
 
 
 def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
-    """Returns `(samples * members, N, classes)` from one pass that repeats only the head, where the dropout is."""
+    """Return `(samples * members, N, classes)` from one pass that repeats only the head, where the dropout is."""
     further: list[Tensor] = []
 
     def repeat(head: nn.Module, features: tuple[Tensor, ...], logits: Tensor) -> None:
@@ -131,7 +130,7 @@ def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
 
 
 def pairwise_kl(logits: Tensor, most: float = 2.0) -> Tensor:
-    """Returns the mean KL divergence between two members, capped at `most` so that its reward is bounded.
+    """Return the mean KL divergence between two members, capped at `most` so that its reward is bounded.
 
     `logits` is `(members, N, classes)`.
 

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import batchensemble as be
-
-from .method import Batch, Network, SeededMethod, Stream
-from .objective import classified
+from batchensemble.lab.methods.ensembles.method import Batch, Network, SeededMethod, Stream
+from batchensemble.lab.methods.ensembles.objective import classified
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -32,29 +31,29 @@ class Dropout:
     members: int = 4
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Returns the method itself: one training."""
+        """Return the method itself: one training."""
         return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """Builds the network with the wider head."""
+        """Build the network with the wider head."""
         width = self.head_width or matched_width(network(), self.members)
         generator = torch.Generator().manual_seed(seed)
         return network(head_width=width, dropout=self.rate, block_dropout=self.block_rate, generator=generator)
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Returns a single stream."""
+        """Return a single stream."""
         return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Returns the cross-entropy under one mask per row."""
+        """Return the cross-entropy under one mask per row."""
         return classified(model(batch.images), batch.labels)
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Applies weight decay to the kernels."""
+        """Apply weight decay to the kernels."""
         return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Returns `(samples, N, classes)`; everything before the first mask is computed once."""
+        """Return `(samples, N, classes)`; everything before the first mask is computed once."""
         net = dropping_(models[0])
         if self.block_rate:
             return torch.stack([net(images) for _ in range(samples)])
@@ -62,12 +61,12 @@ class Dropout:
         return torch.stack([net.get_submodule("head")(features) for _ in range(samples)])
 
     def passes(self, samples: int) -> int:
-        """Returns one pass per sample, as the paper counts."""
+        """Return one pass per sample, as the paper counts."""
         return samples
 
 
 def dropping_(model: Net) -> Net:
-    """Turns dropout on in a network that is otherwise in evaluation mode."""
+    """Turn dropout on in a network that is otherwise in evaluation mode."""
     for module in model.modules():
         if isinstance(module, nn.Dropout | nn.Dropout2d):
             module.train()
@@ -75,7 +74,7 @@ def dropping_(model: Net) -> Net:
 
 
 def matched_width(net: nn.Module, members: int) -> int:
-    """Returns the width `h` of a dense layer before the classifier with as many parameters as BatchEnsemble adds.
+    """Return the width `h` of a dense layer before the classifier with as many parameters as BatchEnsemble adds.
 
     `features h + h + h classes` parameters replace `features classes`, and should be `extra` more.
 

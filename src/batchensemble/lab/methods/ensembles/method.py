@@ -43,29 +43,29 @@ class Method(Protocol):
     """A way to make an ensemble. Implementations are frozen dataclasses whose fields are settings."""
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Returns the trainings it needs: usually itself; for a naive ensemble, a single network per member."""
+        """Return the trainings it needs: usually itself; for a naive ensemble, a single network per member."""
         ...
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """Builds the model of one training."""
+        """Build the model of one training."""
         ...
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Returns the streams of a batch, whose rows follow one another in it."""
+        """Return the streams of a batch, whose rows follow one another in it."""
         ...
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Returns the `loss` to minimise, and `cross_entropy` and `accuracy` for the log."""
+        """Return the `loss` to minimise, and `cross_entropy` and `accuracy` for the log."""
         ...
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Returns the optimiser's parameter groups."""
+        """Return the optimiser's parameter groups."""
         ...
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Returns `(predictions, N, classes)` from the trained parts in evaluation mode; dropout draws `samples`."""
+        """Return `(predictions, N, classes)` from the trained parts in evaluation mode; dropout draws `samples`."""
         ...
 
     def passes(self, samples: int) -> int:
-        """Returns the number of forward passes per image."""
+        """Return the number of forward passes per image."""
         ...

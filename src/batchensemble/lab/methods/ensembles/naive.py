@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 import batchensemble as be
-
-from .method import Batch, Network, SeededMethod, Stream
-from .objective import classified
-from .single import Single
+from batchensemble.lab.methods.ensembles.method import Batch, Network, SeededMethod, Stream
+from batchensemble.lab.methods.ensembles.objective import classified
+from batchensemble.lab.methods.ensembles.single import Single
 
 
 @dataclass(frozen=True)
@@ -30,39 +29,39 @@ class Naive:
     together: bool = False
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Returns the single networks, trained once for whoever asks, or itself if trained together."""
+        """Return the single networks, trained once for whoever asks, or itself if trained together."""
         if self.together:
             return (SeededMethod(self, seed),)
         return tuple(SeededMethod(Single(), self._seed(seed, i)) for i in range(self.members))
 
     def build(self, network: Network, seed: int) -> nn.Module:
-        """Builds all networks as one module of stacked weights."""
+        """Build all networks as one module of stacked weights."""
         single = Single()
         return Stacked([single.build(network, self._seed(seed, i)) for i in range(self.members)])
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Returns one stream per member, the same as it would have on its own."""
+        """Return one stream per member, the same as it would have on its own."""
         return tuple(Stream(self._seed(seed, i), self._seed(seed, i)) for i in range(self.members))
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Returns the sum of the members' losses, so that each learns at the rate of a single network."""
+        """Return the sum of the members' losses, so that each learns at the rate of a single network."""
         logits = model(batch.images.reshape(self.members, -1, *batch.images.shape[1:]))
         scores = classified(logits.flatten(0, 1), batch.labels)
         return {**scores, "loss": scores["loss"] * self.members}
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Applies weight decay to the kernels."""
+        """Apply weight decay to the kernels."""
         return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Returns `(members, N, classes)`."""
+        """Return `(members, N, classes)`."""
         if self.together:
             logits: Tensor = models[0](images.expand(self.members, *images.shape))
             return logits
         return torch.stack([model(images) for model in models])
 
     def passes(self, samples: int) -> int:
-        """Returns one pass per member."""
+        """Return one pass per member."""
         return self.members
 
     def _seed(self, seed: int, member: int) -> int:
@@ -90,7 +89,7 @@ class Stacked(nn.Module):
             setattr(module, leaf, stacked)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Maps images `(members, N, ...)`, separate for every member, to `(members, N, classes)`."""
+        """Map images `(members, N, ...)`, separate for every member, to `(members, N, classes)`."""
         state = {**dict(self.net.named_parameters()), **dict(self.net.named_buffers())}
 
         def member(state: dict[str, Tensor], images: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
 """Ways to make an ensemble, by name."""
 
-from ..registry import Registry
-from .batch_ensemble import BatchEnsemble
-from .dropout import Dropout
-from .method import Method
-from .naive import Naive
-from .single import Single
+from batchensemble.lab.methods.ensembles.batch_ensemble import BatchEnsemble
+from batchensemble.lab.methods.ensembles.dropout import Dropout
+from batchensemble.lab.methods.ensembles.method import Method
+from batchensemble.lab.methods.ensembles.naive import Naive
+from batchensemble.lab.methods.ensembles.single import Single
+from batchensemble.lab.methods.registry import Registry
 
 METHODS: dict[str, type[Method]] = {
     "single": Single,

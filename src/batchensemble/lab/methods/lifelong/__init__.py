@@ -1,17 +1,17 @@
 """Methods that learn tasks one after another, with and without forgetting, at very different costs."""
 
-from .batch_ensemble import BatchEnsemble
-from .bn_tuned import BNTuned
-from .den import DEN
-from .ewc import EWC
-from .finetune import Finetune
-from .lesson import Lesson
-from .method import Method, Network, Student
-from .pnn import PNN
-from .rcl import RCL
-from .registry import METHODS, method_from, settings_of
-from .separate import Separate
-from .trunk import Trunk, lenet_trunk, resnet18_trunk, resnet50_trunk
+from batchensemble.lab.methods.lifelong.batch_ensemble import BatchEnsemble
+from batchensemble.lab.methods.lifelong.bn_tuned import BNTuned
+from batchensemble.lab.methods.lifelong.den import DEN
+from batchensemble.lab.methods.lifelong.ewc import EWC
+from batchensemble.lab.methods.lifelong.finetune import Finetune
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Method, Network, Student
+from batchensemble.lab.methods.lifelong.pnn import PNN
+from batchensemble.lab.methods.lifelong.rcl import RCL
+from batchensemble.lab.methods.lifelong.registry import METHODS, method_from, settings_of
+from batchensemble.lab.methods.lifelong.separate import Separate
+from batchensemble.lab.methods.lifelong.trunk import Trunk, lenet_trunk, resnet18_trunk, resnet50_trunk
 
 __all__ = [
     "DEN",

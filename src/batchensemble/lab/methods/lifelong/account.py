@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from batchensemble.disk import written_whole
+from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lifelong import Epoch
-
-from .meter import Meter
 
 
 class Account:
@@ -32,7 +31,7 @@ class Account:
         self._operations, self._processor = meter.operations, time.process_time()
 
     def note(self, epoch: Epoch) -> None:
-        """Writes down an epoch of this process.
+        """Write down an epoch of this process.
 
         Called before the checkpoint is written: a kill between the two leaves one line too many, for an epoch that is
         repeated and noted again, but never a checkpoint of an epoch whose cost is unknown.
@@ -47,20 +46,20 @@ class Account:
                 beside.write_text(json.dumps(self._lines))
 
     def settle(self, epochs: int) -> None:
-        """Adds to the meter what earlier processes did of a training that has now completed `epochs` epochs."""
+        """Add to the meter what earlier processes did of a training that has now completed `epochs` epochs."""
         former = epochs - self._here
         self.meter.operations += self._cost("operations", former)
         self.meter.former_seconds += self._cost("seconds", former)
         self.meter.former_processor_seconds += self._cost("processor_seconds", former)
 
     def history(self) -> list[Epoch]:
-        """Returns the epochs as they were written down."""
+        """Return the epochs as they were written down."""
         return [
             Epoch(tuple(line["names"]), *(line[name] for name in ("epoch", "epochs", "loss", "accuracy", "seconds")))
             for line in self._lines
         ]
 
     def _cost(self, name: str, former: int) -> Any:
-        """Returns the cost of the first `former` epochs; NaN if the file was removed meanwhile."""
+        """Return the cost of the first `former` epochs; NaN if the file was removed meanwhile."""
         noted = [line[name] for line in self._lines if line["epoch"] <= former]
         return sum(noted) if len(noted) == former else math.nan

@@ -8,10 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
+from batchensemble.lab.methods.lifelong.method import Network
 from batchensemble.lifelong import Learner, StalledTask
-
-from .lesson import Lesson, statistics
-from .method import Network
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class BatchEnsemble:
     lr_scale: float = 1.0
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "LearnerStudent":
-        """Returns a learner around a new network."""
+        """Return a learner around a new network."""
         trunk = network(torch.Generator().manual_seed(seed))
         learner = Learner(
             trunk,
@@ -59,7 +58,7 @@ class LearnerStudent:
         self.learner, self.lr_scale = learner, lr_scale
 
     def learn(self, lesson: Lesson) -> None:
-        """Learns a task, unless the learner's folder already has it."""
+        """Learn a task, unless the learner's folder already has it."""
         name, account = str(lesson.number), lesson.account()
         if name in self.learner.tasks:
             account.settle(lesson.training.epochs)
@@ -77,14 +76,14 @@ class LearnerStudent:
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits of the task's member and head."""
+        """Return the logits of the task's member and head."""
         answers: Tensor = self.learner(images, task)
         return answers
 
     def parameters_kept(self) -> int:
-        """Counts shared weights, vectors and heads."""
+        """Count shared weights, vectors and heads."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
 
     def numbers_remembered(self) -> int:
-        """Counts the norms' statistics."""
+        """Count the norms' statistics."""
         return statistics(self.learner)

@@ -6,10 +6,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from batchensemble.lab.methods.lifelong.batch_ensemble import LearnerStudent
+from batchensemble.lab.methods.lifelong.method import Network
 from batchensemble.lifelong import Learner
-
-from .batch_ensemble import LearnerStudent
-from .method import Network
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class BNTuned:
     lr_scale: float = 1.0
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> LearnerStudent:
-        """Returns a learner whose tasks differ only in their norms, which start from the first task's.
+        """Return a learner whose tasks differ only in their norms, which start from the first task's.
 
         Raises:
             ValueError: the network has no batch norm.

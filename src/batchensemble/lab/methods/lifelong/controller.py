@@ -31,7 +31,7 @@ class Controller(nn.Module):
 
     @torch.no_grad()
     def choose(self) -> list[int]:
-        """Draws a choice for every layer, one after another."""
+        """Draw a choice for every layer, one after another."""
         chosen: list[int] = []
         for place in range(self.layers):
             log_chances, _ = self._judged([*chosen, 0])
@@ -39,7 +39,7 @@ class Controller(nn.Module):
         return chosen
 
     def learn(self, chosen: list[int], reward: float) -> None:
-        """Takes one step of actor and critic: choices that earned more than expected become more likely."""
+        """Take one step of actor and critic: choices that earned more than expected become more likely."""
         log_chances, expected = self._judged(chosen)
         taken = log_chances.gather(1, torch.tensor(chosen)[:, None]).squeeze(1)
         advantage = reward - expected
@@ -49,7 +49,7 @@ class Controller(nn.Module):
         self._optimizer.step()
 
     def _judged(self, chosen: list[int]) -> tuple[Tensor, Tensor]:
-        """Returns log-probabilities `(layers, choices)` given earlier choices, and the expected reward `(layers,)`."""
+        """Return log-probabilities `(layers, choices)` given earlier choices, and the expected reward `(layers,)`."""
         shifted = torch.tensor([[self._nothing, *chosen[:-1]]])
         states, _ = self.memory(self.embedding(shifted))
         return F.log_softmax(self.actor(states[0]), 1), self.critic(states[0]).squeeze(1)

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .growing import Growing, Masks, Stamped, Widths, hold, spread
-from .lesson import Lesson
-from .method import Network
+from batchensemble.lab.methods.lifelong.growing import Growing, Masks, Stamped, Widths, hold, spread
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Network
 
 ZERO = 1e-3  # smaller weights count as absent
 
@@ -41,7 +41,7 @@ class DEN:
     split: float = 0.05
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Expandable":
-        """Returns the network at its initial widths."""
+        """Return the network at its initial widths."""
         generator = torch.Generator().manual_seed(seed)
         return Expandable(self, Growing(network(generator), generator), seed)
 
@@ -54,7 +54,7 @@ class Expandable(Stamped):
         self.method = method
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains everything on the first task; takes a later one through all phases."""
+        """Train everything on the first task; take a later one through all phases."""
         self._new_head(lesson)
         self.train()
         if not self.stamps:
@@ -72,7 +72,7 @@ class Expandable(Stamped):
     # ---- phases --------------------------------------------------------------------------------------------------
 
     def _retrain(self, lesson: Lesson, before: list[Tensor]) -> None:
-        """Trains a sparse head first, then everything it is connected to, held close to its old values."""
+        """Train a sparse head first, then everything it is connected to, held close to its old values."""
         head = self.heads[-1]
         self._train(lesson, "select", head, after=self._shrink(lesson, head))
         masks = self._connected()
@@ -85,7 +85,7 @@ class Expandable(Stamped):
         self._train(lesson, "retrain", nn.ModuleList([self.net, head]), penalty=pull, after=restore)
 
     def _expand(self, lesson: Lesson) -> None:
-        """Adds units, trains only them, and removes those that group sparsity drove to zero."""
+        """Add units, train only them, and remove those that group sparsity drove to zero."""
         old = self.net.widths
         self._grow(lesson, [ceil(self.method.share * width) for width in self.net.first_widths])
         restore = hold(list(self.net.parameters()), self.net.new_entries(old))
@@ -104,7 +104,7 @@ class Expandable(Stamped):
 
     @torch.no_grad()
     def _split(self, lesson: Lesson, before: list[Tensor]) -> None:
-        """Splits units that moved far: the old one returns to its earlier values, a new one has the current ones."""
+        """Split units that moved far: the old one returns to its earlier values, a new one has the current ones."""
         moved = [self._drifted(place, before[2 * place]) for place in range(len(self.net.layers))]
         counts = [len(units) for units in moved]
         if not any(counts):
@@ -124,7 +124,7 @@ class Expandable(Stamped):
     # ---- parts of phases -----------------------------------------------------------------------------------------
 
     def _connected(self) -> Masks:
-        """Returns masks of the weights between units that are connected to the head by a path of present weights."""
+        """Return masks of the weights between units that are connected to the head by a path of present weights."""
         head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
         reached = (head.weight.abs() > ZERO).any(0)
         masks: Masks = []
@@ -136,7 +136,7 @@ class Expandable(Stamped):
         return masks
 
     def _drifted(self, place: int, was: Tensor) -> Tensor:
-        """Returns the units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
+        """Return the units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
         weight = self.net.weights()[place][0]
         distance = (weight[: len(was), : was.shape[1]] - was).flatten(1).norm(dim=1)
         most = ceil(self.method.share * self.net.first_widths[place])
@@ -166,7 +166,7 @@ class Expandable(Stamped):
         head.weight = nn.Parameter(head.weight.detach()[:, kept[-1]])
 
     def _shrink(self, lesson: Lesson, module: nn.Module) -> Callable[[], None]:
-        """Returns the proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
+        """Return the proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
         step = lesson.training.lr * self.method.sparsity
 
         @torch.no_grad()
@@ -199,7 +199,7 @@ class Expandable(Stamped):
         after: Callable[[], None],
         penalty: Callable[[], Tensor] | None = None,
     ) -> None:
-        """Trains one phase; weight decay plays the part of the authors' L2 penalty."""
+        """Train one phase; weight decay plays the part of the authors' L2 penalty."""
         widths, head = self.net.widths, self.heads[-1]
 
         def answer(x: Tensor) -> Tensor:
@@ -209,5 +209,5 @@ class Expandable(Stamped):
         lesson.train(self, answer, trained, phase=phase, penalty=penalty, after_step=after)
 
     def numbers_remembered(self) -> int:
-        """Returns zero."""
+        """Return zero."""
         return 0

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from .finetune import OneNetwork
-from .lesson import Lesson, statistics
-from .method import Network
-from .trunk import Trunk
+from batchensemble.lab.methods.lifelong.finetune import OneNetwork
+from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
+from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.trunk import Trunk
 
 Labels = Literal["sampled", "true"]
 TINY = 1e-30
@@ -40,7 +40,7 @@ class EWC:
     labels: Labels = "sampled"
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Consolidated":
-        """Returns the network without springs."""
+        """Return the network without springs."""
         return Consolidated(self, network(torch.Generator().manual_seed(seed)), seed)
 
 
@@ -58,7 +58,7 @@ class Consolidated(OneNetwork):
         self.pull: list[Tensor] = []  # sum_t F_t w_t
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains against the springs, then adds the task's own."""
+        """Train against the springs, then add the task's own."""
         head = self.add_head(lesson)
         self.train()
         trained = nn.ModuleList([self.trunk, head])
@@ -69,7 +69,7 @@ class Consolidated(OneNetwork):
         self.remember(lesson, head)
 
     def penalty(self, most: float = torch.inf) -> Tensor:
-        """Returns the springs' energy up to a constant, none of them stiffer than `most`."""
+        """Return the springs' energy up to a constant, none of them stiffer than `most`."""
         springs = zip(self.trunk.parameters(), self.stiffness, self.pull, strict=True)
         energies = []
         for weight, stiffness, pull in springs:
@@ -79,7 +79,7 @@ class Consolidated(OneNetwork):
 
     @torch.no_grad()
     def remember(self, lesson: Lesson, head: nn.Linear) -> None:
-        """Adds the springs of a task that was just learned."""
+        """Add the springs of a task that was just learned."""
         generator = torch.Generator().manual_seed(lesson.seed_in(self.seed))
         rows = torch.randperm(len(lesson.part), generator=generator)[: self.method.rows]
         x, y = (tensor.to(head.weight.device) for tensor in lesson.part.rows(rows.tolist()))
@@ -95,12 +95,12 @@ class Consolidated(OneNetwork):
         self.pull = [p + f * w for p, f, w in zip(self.pull or zeros, fresh, weights, strict=True)]
 
     def numbers_remembered(self) -> int:
-        """Counts two numbers for every weight of the network, and the norms' statistics."""
+        """Count two numbers for every weight of the network, and the norms' statistics."""
         return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull)) + statistics(self)
 
 
 def fisher(trunk: Trunk, head: nn.Linear, images: Tensor, labels: Tensor) -> list[Tensor]:
-    """Returns the mean over rows of the squared gradient of a row's log-likelihood, for every trunk parameter."""
+    """Return the mean over rows of the squared gradient of a row's log-likelihood, for every trunk parameter."""
     weights = {name: w.detach() for name, w in trunk.named_parameters()}
     buffers = dict(trunk.named_buffers())
 

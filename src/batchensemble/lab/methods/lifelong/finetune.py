@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .lesson import Lesson, statistics
-from .method import Network
-from .trunk import Trunk
+from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
+from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.trunk import Trunk
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Finetune:
     """Every task trains the whole network; nothing protects what it learned before."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "OneNetwork":
-        """Returns the network, without any head yet."""
+        """Return the network, without any head yet."""
         return OneNetwork(network(torch.Generator().manual_seed(seed)), seed)
 
 
@@ -29,14 +29,14 @@ class OneNetwork(nn.Module):
         self.heads = nn.ModuleList()
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains the whole network and a new head."""
+        """Train the whole network and a new head."""
         head = self.add_head(lesson)
         self.train()
         lesson.train(self, lambda x: head(self.trunk(x)), nn.ModuleList([self.trunk, head]))
         self.eval()
 
     def add_head(self, lesson: Lesson) -> nn.Linear:
-        """Adds a head for the lesson's task."""
+        """Add a head for the lesson's task."""
         device = next(self.trunk.parameters()).device
         head = lesson.new_head(self.trunk.features, self.seed).to(device)
         self.heads.append(head)
@@ -44,14 +44,14 @@ class OneNetwork(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Applies the task's head to the network's current features."""
+        """Apply the task's head to the network's current features."""
         answers: Tensor = self.heads[task](self.trunk(images))
         return answers
 
     def parameters_kept(self) -> int:
-        """Counts the network and heads."""
+        """Count the network and heads."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """Counts the norms' statistics."""
+        """Count the norms' statistics."""
         return statistics(self)

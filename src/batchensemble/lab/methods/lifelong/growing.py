@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .trunk import Trunk
+from batchensemble.lab.methods.lifelong.trunk import Trunk
 
 Widths = tuple[int, ...]
 """The number of units of every layer that a task sees."""
@@ -54,11 +54,11 @@ class Growing(nn.Module):
         return tuple(len(weight) for weight, _ in self.weights())
 
     def weights(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Returns weight and bias of every layer."""
+        """Return weight and bias of every layer."""
         return [(layer.weight, layer.bias) for layer in self.layers]  # type: ignore[misc]
 
     def forward(self, x: Tensor, widths: Widths) -> Tensor:
-        """Maps images to a task's features `(N, widths[-1])`."""
+        """Map images to a task's features `(N, widths[-1])`."""
         for layer, after, width in zip(self.layers, self.between, widths, strict=True):
             # Maps are flattened channels first, so hidden inputs always come last.
             weight, bias = layer.weight[:width, : x.shape[1]], layer.bias[:width]  # type: ignore[index]
@@ -66,13 +66,13 @@ class Growing(nn.Module):
         return x
 
     def inputs_per_unit(self) -> list[int]:
-        """Returns each layer's inputs per unit of the layer before: more than one where maps are flattened."""
+        """Return each layer's inputs per unit of the layer before: more than one where maps are flattened."""
         firsts = [weight.shape[1] for weight, _ in self.weights()]
         return [1, *(inputs // width for inputs, width in zip(firsts[1:], self.widths[:-1], strict=True))]
 
     @torch.no_grad()
     def grow_(self, counts: Sequence[int]) -> None:
-        """Adds units: their incoming weights are drawn (He-normal), those to existing units are zero."""
+        """Add units: their incoming weights are drawn (He-normal), those to existing units are zero."""
         inputs = [0, *(n * each for n, each in zip(counts[:-1], self.inputs_per_unit()[1:], strict=True))]
         for layer, (weight, bias), count, more in zip(self.layers, self.weights(), counts, inputs, strict=True):
             grown = weight.new_zeros(len(weight) + count, weight.shape[1] + more, *weight.shape[2:])
@@ -83,7 +83,7 @@ class Growing(nn.Module):
 
     @torch.no_grad()
     def keep_(self, units: Sequence[Tensor]) -> None:
-        """Removes all units except those given, `(kept,)` for every layer."""
+        """Remove all units except those given, `(kept,)` for every layer."""
         columns = torch.arange(self.weights()[0][0].shape[1], device=units[0].device)
         places = zip(self.layers, self.weights(), units, [*self.inputs_per_unit()[1:], 1], strict=True)
         for layer, (weight, bias), kept, each in places:
@@ -118,23 +118,23 @@ class Stamped(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits from the units that the task knew."""
+        """Return the logits from the units that the task knew."""
         answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
         return answers
 
     def parameters_kept(self) -> int:
-        """Counts the network, heads and time stamps."""
+        """Count the network, heads and time stamps."""
         networks = (*self.net.parameters(), *self.heads.parameters())
         return sum(parameter.numel() for parameter in networks) + sum(map(len, self.stamps))
 
 
 def spread(mask: Tensor, weight: Tensor) -> Tensor:
-    """Expands a mask `(out, in)` to the shape of a layer's weight."""
+    """Expand a mask `(out, in)` to the shape of a layer's weight."""
     return mask.view(*mask.shape, *[1] * (weight.ndim - 2)).expand_as(weight)
 
 
 def hold(parameters: Sequence[nn.Parameter], masks: Masks) -> Callable[[], None]:
-    """Returns a function that resets all entries outside the masks to their current values: momentum moves them."""
+    """Return a function that resets all entries outside the masks to their current values: momentum moves them."""
     kept = [parameter.detach().clone() for parameter in parameters]
 
     @torch.no_grad()

@@ -8,14 +8,13 @@ from typing import Any
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.lab.methods.lifelong.account import Account
+from batchensemble.lab.methods.lifelong.meter import Meter
 from batchensemble.lifelong import Epoch, Training
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool
 from batchensemble.lifelong.loop import Loop
 from batchensemble.seeds import seeded
-
-from .account import Account
-from .meter import Meter
 
 MOST_TASKS = 2**16
 """Most tasks in a run, and so the distance between the seeds of consecutive runs."""
@@ -48,17 +47,17 @@ class Lesson:
         return self.part.classes
 
     def seed_in(self, run: int) -> int:
-        """Returns the task's own seed, given that of the run; no two tasks of any runs share one."""
+        """Return the task's own seed, given that of the run; no two tasks of any runs share one."""
         # Not `seed_of`: in run 0, which records have, a task's seed is its number.
         return MOST_TASKS * run + self.number
 
     def new_head(self, features: int, run: int) -> nn.Linear:
-        """Returns an untrained linear head for the task, drawn by its seed in the run."""
+        """Return an untrained linear head for the task, drawn by its seed in the run."""
         with seeded(self.seed_in(run)):
             return nn.Linear(features, self.classes)
 
     def metered(self, account: Account) -> Training:
-        """Returns the training with every step metered and every epoch noted in the account."""
+        """Return the training with every step metered and every epoch noted in the account."""
         return replace(self.training, around_step=self.meter.around_step, after_epoch=account.note)
 
     def train(
@@ -74,7 +73,7 @@ class Lesson:
         penalty: Callable[[], Tensor] | None = None,
         after_step: Callable[[], None] | None = None,
     ) -> float:
-        """Trains part of a network on the task; returns the training accuracy of the last epoch.
+        """Train part of a network on the task; return the training accuracy of the last epoch.
 
         Args:
             module: holds everything that the training changes.
@@ -104,14 +103,14 @@ class Lesson:
         return done[-1].accuracy if done else 0.0
 
     def seen(self, x: Tensor, seed: int) -> Tensor:
-        """Returns inputs as training sees them, with crops determined by the seed."""
+        """Return inputs as training sees them, with crops determined by the seed."""
         if self.training.augment is None:
             return x
         with seeded(seed, x.device):
             return self.training.augment(x)
 
     def account(self, phase: str = "only") -> Account:
-        """Returns the account of a training of this task, including what earlier processes did."""
+        """Return the account of a training of this task, including what earlier processes did."""
         return Account(self.meter, self.folder and self.folder / f"task-{self.number}-{phase}.json")
 
     def _checkpoint(self, phase: str) -> Checkpoint | None:
@@ -122,7 +121,7 @@ class Lesson:
 
 
 def statistics(module: nn.Module) -> int:
-    """Counts the numbers that a module keeps but does not train: running means and variances.
+    """Count the numbers that a module keeps but does not train: running means and variances.
 
     Examples:
         >>> statistics(nn.BatchNorm2d(4))

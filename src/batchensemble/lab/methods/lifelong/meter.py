@@ -30,14 +30,14 @@ class Meter:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Counts everything inside the block."""
+        """Count everything inside the block."""
         with FlopCounterMode(display=False) as counter:
             yield
         self.operations += int(counter.get_total_flops())
 
     @contextmanager
     def around_step(self, step: int) -> Iterator[None]:
-        """Counts the first step of a training in this process, and assumes the same for the others."""
+        """Count the first step of a training in this process, and assume the same for the others."""
         known, self._next = step == self._next, step + 1
         if known:
             self.operations += self._per_step

@@ -7,8 +7,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .lesson import Lesson
-from .trunk import Trunk
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.trunk import Trunk
 
 Network = Callable[[torch.Generator], Trunk]
 """Builds the plain network, without a head, on the device where it will train."""
@@ -18,19 +18,19 @@ class Student(Protocol):
     """A method at work: it is given one task after another, and may be tested on any of them."""
 
     def learn(self, lesson: Lesson) -> None:
-        """Learns the next task; trainings kept in the lesson's folder are not repeated."""
+        """Learn the next task; trainings kept in the lesson's folder are not repeated."""
         ...
 
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns a task's logits `(N, classes)` for images, without gradients, in evaluation mode."""
+        """Return a task's logits `(N, classes)` for images, without gradients, in evaluation mode."""
         ...
 
     def parameters_kept(self) -> int:
-        """Counts the parameters needed to answer for every task learned so far."""
+        """Count the parameters needed to answer for every task learned so far."""
         ...
 
     def numbers_remembered(self) -> int:
-        """Counts the other numbers kept: norms' statistics, and whatever is needed to learn further tasks."""
+        """Count the other numbers kept: norms' statistics, and whatever is needed to learn further tasks."""
         ...
 
 
@@ -38,5 +38,5 @@ class Method(Protocol):
     """A way to learn tasks. Implementations are frozen dataclasses whose fields are settings."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> Student:
-        """Returns a student that knows nothing yet; `folder` is for anything it keeps itself."""
+        """Return a student that knows nothing yet; `folder` is for anything it keeps itself."""
         ...

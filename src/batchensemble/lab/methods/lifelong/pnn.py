@@ -7,11 +7,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
+from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.trunk import Trunk
 from batchensemble.seeds import seeded
-
-from .lesson import Lesson, statistics
-from .method import Network
-from .trunk import Trunk
 
 SCALE = 0.1  # initial scale of what a column receives from the others
 
@@ -26,7 +25,7 @@ class PNN:
     """
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Columns":
-        """Starts without any column."""
+        """Start without any column."""
         return Columns(network, seed)
 
 
@@ -40,7 +39,7 @@ class Adapter(nn.Module):
         self.up = nn.Linear(width, width)
 
     def forward(self, earlier: Sequence[Tensor]) -> Tensor:
-        """Turns the maps `(N, width, ...)` of all earlier columns into what is added."""
+        """Turn the maps `(N, width, ...)` of all earlier columns into what is added."""
         seen = self.scale * torch.cat(list(earlier), 1).movedim(1, -1)
         added: Tensor = self.up(torch.relu(self.down(seen)))
         return added.movedim(-1, 1)
@@ -56,7 +55,7 @@ class Column(nn.Module):
         self.adapters = nn.ModuleList(Adapter(earlier, width) for width in widths)
 
     def block(self, level: int, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
-        """Returns the block's output for its own input and those of earlier columns."""
+        """Return the block's output for its own input and those of earlier columns."""
         if level and earlier:
             x = x + self.adapters[level - 1](earlier)
         output: Tensor = self.trunk.blocks[level](x)
@@ -72,7 +71,7 @@ class Columns(nn.Module):
         self.columns = nn.ModuleList()
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains a new column; the earlier ones run but are not trained."""
+        """Train a new column; the earlier ones run but are not trained."""
         column = self._column(lesson)
         self.columns.append(column)
         column.train()
@@ -87,7 +86,7 @@ class Columns(nn.Module):
         return column.to(next(trunk.parameters()).device)
 
     def _answer(self, images: Tensor, task: int) -> Tensor:
-        """Runs all columns up to the task's, level by level, and returns its logits."""
+        """Run all columns up to the task's, level by level, and return its logits."""
         columns: list[Column] = list(self.columns[: task + 1])  # type: ignore[arg-type]
         hidden = [images] * len(columns)
         for level in range(len(columns[0].trunk.blocks)):
@@ -99,13 +98,13 @@ class Columns(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits of the task's column."""
+        """Return the logits of the task's column."""
         return self._answer(images, task)
 
     def parameters_kept(self) -> int:
-        """Counts all columns and their adapters."""
+        """Count all columns and their adapters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """Counts the norms' statistics."""
+        """Count the norms' statistics."""
         return statistics(self)

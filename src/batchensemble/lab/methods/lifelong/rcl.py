@@ -7,12 +7,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from batchensemble.lab.methods.lifelong.controller import Controller
+from batchensemble.lab.methods.lifelong.growing import Growing, Stamped, hold
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Network
 from batchensemble.lifelong.data import Part
-
-from .controller import Controller
-from .growing import Growing, Stamped, hold
-from .lesson import Lesson
-from .method import Network
 
 HELD_OUT = 0.2  # share of a task's rows on which rewards are measured
 
@@ -41,7 +40,7 @@ class RCL:
     most: float = 0.25
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Reinforced":
-        """Returns the network at its initial widths, with an untrained controller."""
+        """Return the network at its initial widths, with an untrained controller."""
         generator = torch.Generator().manual_seed(seed)
         return Reinforced(self, Growing(network(generator), generator), seed)
 
@@ -54,7 +53,7 @@ class Trial(nn.Module):
         self.net, self.head = net, head
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the logits of the newest task."""
+        """Return the logits of the newest task."""
         answers: Tensor = self.head(self.net(x, self.net.widths))
         return answers
 
@@ -68,7 +67,7 @@ class Reinforced(Stamped):
         self.controller = Controller(len(net.layers), method.choices, seed)
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains the network on the first task; for later ones, tries out how far it should grow."""
+        """Train the network on the first task; for later ones, tries out how far it should grow."""
         if not self.stamps:
             self._accept(self._trained(lesson, self.net, "first", lesson.part, known=False))
             return
@@ -88,7 +87,7 @@ class Reinforced(Stamped):
             self._accept(best)
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
-        """Trains a network's new units (all units for the first task) and head."""
+        """Train a network's new units (all units for the first task) and head."""
         head = lesson.new_head(net.widths[-1], self.seed)
         trial = Trial(net, head.to(next(net.parameters()).device)).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
@@ -122,12 +121,12 @@ class Reinforced(Stamped):
         return float((labels == y).float().mean())
 
     def numbers_remembered(self) -> int:
-        """Counts the controller's parameters."""
+        """Count the controller's parameters."""
         return sum(parameter.numel() for parameter in self.controller.parameters())
 
 
 def split(part: Part, share: float) -> tuple[Part, Part]:
-    """Splits a task's rows into those to train on and a held-out `share`, taken at regular intervals."""
+    """Split a task's rows into those to train on and a held-out `share`, taken at regular intervals."""
     every = round(1 / share)
     x, y = part.rows(range(len(part)))
     held = torch.arange(len(part)) % every == 0

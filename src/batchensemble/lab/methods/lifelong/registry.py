@@ -1,15 +1,15 @@
 """Lifelong-learning methods by name."""
 
-from ..registry import Registry
-from .batch_ensemble import BatchEnsemble
-from .bn_tuned import BNTuned
-from .den import DEN
-from .ewc import EWC
-from .finetune import Finetune
-from .method import Method
-from .pnn import PNN
-from .rcl import RCL
-from .separate import Separate
+from batchensemble.lab.methods.lifelong.batch_ensemble import BatchEnsemble
+from batchensemble.lab.methods.lifelong.bn_tuned import BNTuned
+from batchensemble.lab.methods.lifelong.den import DEN
+from batchensemble.lab.methods.lifelong.ewc import EWC
+from batchensemble.lab.methods.lifelong.finetune import Finetune
+from batchensemble.lab.methods.lifelong.method import Method
+from batchensemble.lab.methods.lifelong.pnn import PNN
+from batchensemble.lab.methods.lifelong.rcl import RCL
+from batchensemble.lab.methods.lifelong.separate import Separate
+from batchensemble.lab.methods.registry import Registry
 
 METHODS: dict[str, type[Method]] = {
     "finetune": Finetune,

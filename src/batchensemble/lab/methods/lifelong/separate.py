@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .lesson import Lesson, statistics
-from .method import Network
+from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
+from batchensemble.lab.methods.lifelong.method import Network
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Separate:
     """The upper bound on how well a task can be learned by itself."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "ManyNetworks":
-        """Starts without any network."""
+        """Start without any network."""
         return ManyNetworks(network, seed)
 
 
@@ -28,7 +28,7 @@ class ManyNetworks(nn.Module):
         self.nets = nn.ModuleList()
 
     def learn(self, lesson: Lesson) -> None:
-        """Trains a new network."""
+        """Train a new network."""
         trunk = self.network(torch.Generator().manual_seed(lesson.seed_in(self.seed)))
         head = lesson.new_head(trunk.features, self.seed).to(next(trunk.parameters()).device)
         net = nn.Sequential(trunk, head).train()
@@ -37,14 +37,14 @@ class ManyNetworks(nn.Module):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Returns the logits of the task's network."""
+        """Return the logits of the task's network."""
         answers: Tensor = self.nets[task](images)
         return answers
 
     def parameters_kept(self) -> int:
-        """Counts all networks."""
+        """Count all networks."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """Counts the norms' statistics."""
+        """Count the norms' statistics."""
         return statistics(self)

@@ -27,7 +27,7 @@ class Trunk(nn.Module):
         return self.widths[-1]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps `(N, C, H, W)` to `(N, features)`."""
+        """Map `(N, C, H, W)` to `(N, features)`."""
         for block in self.blocks:
             x = block(x)
         return x

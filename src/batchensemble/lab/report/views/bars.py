@@ -22,7 +22,7 @@ Bars = dict[str, Summary | None]
 
 
 def bars(*metrics: str | Quantity, title: str = "", log: bool = False) -> View:
-    """Draws a bar for every method and a panel per metric and data set with results; missing runs are marked.
+    """Draw a bar for every method and a panel per metric and data set with results; missing runs are marked.
 
     Args:
         metrics: names of metrics, or `Quantity` objects for others.
@@ -84,7 +84,7 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
 
 
 def _published(part: Evidence, names: tuple[str, ...], shown: Quantity) -> list[tuple[float, int]]:
-    """Returns the paper's numbers and the bars they belong to."""
+    """Return the paper's numbers and the bars they belong to."""
     if not part.comparable:
         return []
     return [
@@ -95,6 +95,6 @@ def _published(part: Evidence, names: tuple[str, ...], shown: Quantity) -> list[
 
 
 def _rings(panel: "Axes", published: list[tuple[float, int]]) -> None:
-    """Draws rings on the lower edges of bars, where they cover no number."""
+    """Draw rings on the lower edges of bars, where they cover no number."""
     for value, place in published:
         panel.plot(value, place + EDGE, "o", fillstyle="none", color=INK, markersize=7, zorder=4)

@@ -50,12 +50,12 @@ def comparison(
 
 
 def _spread(lines: Iterable[Line]) -> bool:
-    """Returns whether any number has a ±, which needs an explanation."""
+    """Return whether any number has a ±, which needs an explanation."""
     return any(cell.ours is not None and cell.ours.spread is not None for line in lines for cell in line.cells)
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
-    """Returns the labels of every row of which something was run, in grid order; of all rows if nothing was."""
+    """Return the labels of every row of which something was run, in grid order; of all rows if nothing was."""
     places = [place for place in evidence.places if place.record] or evidence.places
     run = {tuple(place.labels.get(key, "") for key in keys) for place in places}
     found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)
@@ -92,5 +92,5 @@ def _epochs(part: Evidence) -> str:
 
 
 def _unique(texts: Iterable[str]) -> str:
-    """Joins the texts of several blocks, writing equal ones once."""
+    """Join the texts of several blocks, writing equal ones once."""
     return " / ".join(dict.fromkeys(text for text in texts if text))

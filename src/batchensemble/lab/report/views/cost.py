@@ -27,7 +27,7 @@ Curves = Mapping[str, Curve]
 
 
 def cost_by_size(claimed: Mapping[str, float]) -> View:
-    """Draws test time, memory (on a GPU) and parameters against the ensemble's size.
+    """Draw test time, memory (on a GPU) and parameters against the ensemble's size.
 
     Args:
         claimed: the cost of four members according to the paper, relative to one network, by metric
@@ -67,7 +67,7 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
 
 
 def _curves(evidence: Evidence, metric: str) -> Curves:
-    """Returns, by kind of ensemble, a curve over members for every run."""
+    """Return, by kind of ensemble, a curve over members for every run."""
     kinds = dict.fromkeys(row["kind"] for rows in _rows(evidence) for row in rows if row.get(metric))
     return {
         kind: Curve.over(
@@ -84,7 +84,7 @@ def _rows(evidence: Evidence) -> Iterator[list[dict[str, Any]]]:
 
 
 def _reference(panel: "Axes", curves: Curves, claim: float | None) -> None:
-    """Draws the line of as many networks and the paper's ring, and sets axes in powers of two."""
+    """Draw the line of as many networks and the paper's ring, and set axes in powers of two."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     sizes = sorted({size for curve in curves.values() for size in curve.x})

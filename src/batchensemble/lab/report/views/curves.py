@@ -47,7 +47,7 @@ def over_steps(
     name: str = "curves",
     title: str = "",
 ) -> View:
-    """Draws a curve with a band for every method, from a list in the records; a panel for every problem or data set.
+    """Draw a curve with a band for every method, from a list in the records; a panel for every problem or data set.
 
     Args:
         metric: a list of numbers, one per step; or a list of such lists, one per trial.
@@ -73,7 +73,7 @@ def over_steps(
 
 
 def training_curves(*metrics: str | Quantity) -> View:
-    """Draws a panel per logged metric and per data set, over epochs, with a band over seeds.
+    """Draw a panel per logged metric and per data set, over epochs, with a band over seeds.
 
     Reads `log` of the records: a list of logs, one for every training.
     """
@@ -97,7 +97,7 @@ def _logs(part: Evidence) -> dict[str, list[Lines]]:
 
 
 def _log_panels(logs: Mapping[str, Sequence[Lines]], shown: Sequence[Quantity]) -> dict[str, tuple[Curves, Quantity]]:
-    """Returns, by metric, the curves that have points."""
+    """Return, by metric, the curves that have points."""
     panels: dict[str, tuple[Curves, Quantity]] = {}
     for one in shown:
         curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in logs.items()}
@@ -114,7 +114,7 @@ def _figure(
     log: bool = False,
     highlight: Sequence[str] = (),
 ) -> Figure:
-    """Builds a figure from panels by title; `words` are its name, its title and the end of its caption."""
+    """Build a figure from panels by title; `words` are its name, its title and the end of its caption."""
     drawn = {title: panel for title, panel in found.items() if panel[0]}
     if not drawn:
         names = dict.fromkeys(shown.name for _, shown in found.values())
@@ -154,20 +154,20 @@ def _spread(curves: Curves, shown: Quantity) -> bool:
 
 
 def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves:
-    """Returns the curves that have points, by name."""
+    """Return the curves that have points, by name."""
     series = {name: list(_series(part.where(**{METHOD: name}), metric, x)) for name in part.labels(METHOD)}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
 
 def _aligned(several: Sequence[Series]) -> list[Series]:
-    """Moves curves to the mean of their positions, up to the end of the shortest."""
+    """Move curves to the mean of their positions, up to the end of the shortest."""
     places = [sum(column) / len(several) for column in zip(*(x for x, _ in several), strict=False)]
     return [(places, values[: len(places)]) for _, values in several]
 
 
 def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
-    """Yields the curve of every seed and every trial."""
+    """Yield the curve of every seed and every trial."""
     for result, values in part.with_metric(metric):
         if x and x not in result.record.metrics:  # records of a shared machine have no times
             continue

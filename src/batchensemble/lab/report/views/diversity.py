@@ -31,7 +31,7 @@ def diversity_against_accuracy(
     said: str = "{}",
     name: str = "diversity",
 ) -> View:
-    """Draws a panel for each measured value of the label `panels`, with a point per member.
+    """Draw a panel for each measured value of the label `panels`, with a point per member.
 
     Args:
         metric: how far members are from the first.
@@ -69,7 +69,7 @@ def diversity_against_accuracy(
 
 
 def _methods(part: Evidence, shown: Quantity) -> dict[str, Points]:
-    """Returns the points of one panel by method; a method without points keeps its colour."""
+    """Return the points of one panel by method; a method without points keeps its colour."""
     return {method: _points(part.where(**{METHOD: method}), shown) for method in part.labels(METHOD)}
 
 

@@ -29,7 +29,7 @@ Entropies = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def entropy_histograms() -> View:
-    """Draws histograms for known and unseen images and every method, with the AUROC of telling them apart.
+    """Draw histograms for known and unseen images and every method, with the AUROC of telling them apart.
 
     Reads the arrays `entropy_known` and `entropy_unknown` and the metric `auroc` of the records.
     """

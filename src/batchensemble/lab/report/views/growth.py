@@ -25,7 +25,7 @@ def over_label(
     xlabel: str = "",
     title: str = "",
 ) -> View:
-    """Draws curves over a numeric label (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
+    """Draw curves over a numeric label (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
 
     Below the paper's scale there are no rings, since they belong to another setting.
     """
@@ -69,12 +69,12 @@ def over_label(
 
 
 def _several(curves: Iterable[Curve]) -> bool:
-    """Returns whether there is a line to draw; a single point belongs in a table."""
+    """Return whether there is a line to draw; a single point belongs in a table."""
     return any(len(curve.x) > 1 for curve in curves)
 
 
 def _curves(evidence: Evidence, label: str, shown: Quantity) -> dict[str, Curve]:
-    """Returns the metric over the label by method, a curve per seed, for methods that have points."""
+    """Return the metric over the label by method, a curve per seed, for methods that have points."""
     found = {name: _curve(evidence.where(**{METHOD: name}), label, shown) for name in evidence.labels(METHOD)}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
@@ -89,7 +89,7 @@ def _curve(part: Evidence, label: str, shown: Quantity) -> Curve:
 
 
 def _reach_every_place(panel: "Axes", evidence: Evidence, label: str) -> None:
-    """Makes the axis span all that was asked for; a single point would stretch it to shares beyond 100 %."""
+    """Make the axis span all that was asked for; a single point would stretch it to shares beyond 100 %."""
     places = [place for text in evidence.labels(label) if (place := first_number(text)) is not None]
     panel.update_datalim([(place, 0.0) for place in places], updatey=False)
     panel.autoscale_view()
@@ -107,7 +107,7 @@ def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> No
 
 
 def first_number(text: str) -> float | None:
-    """Returns the first number in a label.
+    """Return the first number in a label.
 
     Examples:
         >>> first_number("20 %"), first_number("all")

@@ -23,7 +23,7 @@ Matrix = NDArray[np.float64]
 
 
 def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
-    """Draws a matrix for every method, the mean over seeds, on a common colour scale.
+    """Draw a matrix for every method, the mean over seeds, on a common colour scale.
 
     Reads a list of lists in the records; `None` where there is no number (a task not learned yet).
     """
@@ -62,7 +62,7 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
 
 
 def _mean(part: Evidence, shown: Quantity) -> Matrix | None:
-    """Returns the mean over seeds; matrices that differ in size from the first seed's do not count."""
+    """Return the mean over seeds; matrices that differ in size from the first seed's do not count."""
     every = [np.array(matrix, dtype=np.float64) for _, matrix in part.with_metric(shown.metric)]
     same = [matrix for matrix in every if matrix.shape == every[0].shape]
     mean: Matrix | None = shown.factor * np.mean(same, axis=0) if same else None

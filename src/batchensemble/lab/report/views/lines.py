@@ -36,7 +36,7 @@ class Curve:
 
     @classmethod
     def over(cls, curves: Iterable[tuple[Sequence[float], Sequence[float | None]]]) -> "Curve":
-        """Joins curves that share some of their positions, such as trainings that ended at different steps.
+        """Join curves that share some of their positions, such as trainings that ended at different steps.
 
         Examples:
             >>> Curve.over([([1, 2], [0.5, 0.7]), ([1, 2, 3], [0.3, None, 0.9])]).y.tolist()
@@ -52,7 +52,7 @@ class Curve:
         return cls(np.asarray(places, dtype=np.float64), y)
 
     def mean_and_band(self, band: Band) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns mean and half-width of the band at every position; the width of a single seed is zero."""
+        """Return mean and half-width of the band at every position; the width of a single seed is zero."""
         there = np.isfinite(self.y)
         count = there.sum(0)
         mean = np.where(there, self.y, 0).sum(0) / np.maximum(count, 1)
@@ -61,7 +61,7 @@ class Curve:
         return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
 
     def covers(self, other: "Curve", within: float) -> bool:
-        """Returns whether its means are those of another curve, up to `within`."""
+        """Return whether its means are those of another curve, up to `within`."""
         if self.x.shape != other.x.shape or not np.array_equal(self.x, other.x):
             return False
         return np.allclose(self.mean, other.mean, rtol=1e-9, atol=within, equal_nan=True)
@@ -95,7 +95,7 @@ def draw_curves(
     band: Band = "deviation",
     factor: float = 1.0,
 ) -> None:
-    """Draws every curve with its band.
+    """Draw every curve with its band.
 
     Args:
         panel: where to draw.
@@ -114,13 +114,13 @@ def draw_curves(
 
 
 def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
-    """Draws curves for comparison: thin, grey, without a legend."""
+    """Draw curves for comparison: thin, grey, without a legend."""
     for name, curve in curves.items():
         panel.plot(curve.x, factor * curve.mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
 
 
 def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
-    """Writes the names of curves at their right ends, moved apart where they would overlap."""
+    """Write the names of curves at their right ends, moved apart where they would overlap."""
     panel.set_ylim(panel.get_ylim())
     to_share = panel.transScale + panel.transLimits
     ends = {name: float(to_share.transform((curve.x[-1], factor * curve.end))[1]) for name, curve in curves.items()}
@@ -139,7 +139,7 @@ def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -
 
 
 def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
-    """Moves positions apart, as little as possible, until each is at least `gap` above the one before.
+    """Move positions apart, as little as possible, until each is at least `gap` above the one before.
 
     Examples:
         >>> apart({"a": 0.5, "b": 0.52, "c": 0.9}, 0.1)
@@ -173,7 +173,7 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None
 
 
 def far_apart(curves: Iterable[Curve]) -> bool:
-    """Returns whether the high curves are so far above that the low ones would overlap on a linear axis.
+    """Return whether the high curves are so far above that the low ones would overlap on a linear axis.
 
     Examples:
         >>> curves = [Curve.over([([1, 2], [0.0, end])]) for end in (6.0, 100.0)]
@@ -185,7 +185,7 @@ def far_apart(curves: Iterable[Curve]) -> bool:
 
 
 def spread_out(panel: "Axes", curves: Iterable[Curve], factor: float) -> None:
-    """Makes the axis logarithmic, from a little below the lowest end: cumulative curves start at zero."""
+    """Make the axis logarithmic, from a little below the lowest end: cumulative curves start at zero."""
     logarithmic(panel, "y")
     panel.set_ylabel(textwrap.fill(f"{panel.get_ylabel()} (log)", 28))
     panel.set_ylim(bottom=factor * min(curve.end for curve in curves) / FAR)

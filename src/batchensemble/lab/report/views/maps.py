@@ -42,7 +42,7 @@ def prediction_maps(
     name: str = "maps",
     title: str = "What every member predicts",
 ) -> View:
-    """Draws images with the probabilities of mean, members and a single network, for every method.
+    """Draw images with the probabilities of mean, members and a single network, for every method.
 
     Args:
         which: `drawn` for the first images, drawn at random by seed; `telling` for those where the single network is
@@ -84,7 +84,7 @@ def prediction_maps(
 
 
 def _maps(record: Record, which: str, count: int) -> list[_Map]:
-    """Builds the maps of a record's first images of the kind asked for."""
+    """Build the maps of a record's first images of the kind asked for."""
     members = _softmax(record.arrays["logits"])
     single, labels = _softmax(record.arrays["single"]), np.asarray(record.arrays["labels"])
     mean = members.mean(0)

@@ -19,12 +19,12 @@ SHAPES: tuple[dict[str, Any], ...] = (
 
 
 def rows_of(count: int, across: int = 2) -> int:
-    """Returns the number of rows that `count` panels take."""
+    """Return the number of rows that `count` panels take."""
     return -(-count // across)
 
 
 def grid(canvas: "Canvas", count: int, across: int = 2, **options: Any) -> "list[Axes]":
-    """Creates `count` panels in rows of `across`; `options` go to matplotlib's `subplots`."""
+    """Create `count` panels in rows of `across`; `options` go to matplotlib's `subplots`."""
     across = min(across, count)
     axes = list(canvas.subplots(rows_of(count, across), across, squeeze=False, **options).flat)
     for panel in axes[count:]:
@@ -35,7 +35,7 @@ def grid(canvas: "Canvas", count: int, across: int = 2, **options: Any) -> "list
 
 
 def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
-    """Draws one legend above all panels, in the best layout that fits."""
+    """Draw one legend above all panels, in the best layout that fits."""
     entries: dict[str, Artist] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
@@ -48,7 +48,7 @@ def legend(canvas: "Canvas", axes: "Iterable[Axes]") -> None:
 
 
 def logarithmic(panel: "Axes", which: Literal["x", "y"]) -> None:
-    """Makes one axis of a panel logarithmic, with few ticks in plain numbers."""
+    """Make one axis of a panel logarithmic, with few ticks in plain numbers."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
     axis = panel.xaxis if which == "x" else panel.yaxis

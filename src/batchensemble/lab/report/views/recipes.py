@@ -41,7 +41,7 @@ class _Recipe:
 
 
 def recipes(*, title: str = "Recipes: strong members that differ") -> View:
-    """Draws members' accuracy against their disagreement, with lines of equal ensemble accuracy.
+    """Draw members' accuracy against their disagreement, with lines of equal ensemble accuracy.
 
     Args:
         title: what it shows.
@@ -80,7 +80,7 @@ def _recipe(part: Evidence, name: str) -> _Recipe | None:
 
 
 def _plane(found: list[_Recipe]) -> NDArray[np.float64] | None:
-    """Fits `ensemble = a + b members + c disagreement` by least squares; needs four recipes, not on one line."""
+    """Fit `ensemble = a + b members + c disagreement` by least squares; needs four recipes, not on one line."""
     design, ensemble = _design(found)
     if len(found) < 4 or np.linalg.matrix_rank(design) < 3:
         return None
@@ -99,7 +99,7 @@ def _rest(found: list[_Recipe], plane: NDArray[np.float64]) -> float:
 
 
 def _points(panel: "Axes", found: list[_Recipe]) -> None:
-    """Draws a small mark for every recipe, with its number beside it where there is room."""
+    """Draw a small mark for every recipe, with its number beside it where there is room."""
     for one in found:
         panel.scatter(one.disagreement, one.members, edgecolor=GROUND, **_mark(one))
     panel.margins(0.08)
@@ -123,7 +123,7 @@ def _points(panel: "Axes", found: list[_Recipe]) -> None:
 
 
 def _size(panel: "Axes") -> NDArray[np.float64]:
-    """Returns the approximate width and height of the panel in points, before text is laid out."""
+    """Return the approximate width and height of the panel in points, before text is laid out."""
     canvas = panel.get_figure(root=True)
     if canvas is None:
         raise ValueError("expected a panel of a figure")
@@ -159,12 +159,12 @@ def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _distance(place: NDArray[np.float64], taken: list[NDArray[np.float64]]) -> float:
-    """Returns the distance to the nearest taken place, in labels: 1 is room enough."""
+    """Return the distance to the nearest taken place, in labels: 1 is room enough."""
     return float(min(np.linalg.norm((place - other) / LETTERS) for other in taken))
 
 
 def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> None:
-    """Draws lines of equal ensemble accuracy, labelled at their right ends."""
+    """Draw lines of equal ensemble accuracy, labelled at their right ends."""
     (left, right), (low, high) = panel.get_xlim(), panel.get_ylim()
     across = np.array([left, right])
     accuracies = [one.ensemble for one in found]
@@ -177,7 +177,7 @@ def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> N
 
 
 def _levels(low: float, high: float) -> NDArray[np.float64]:
-    """Returns round accuracies between the worst and the best recipe."""
+    """Return round accuracies between the worst and the best recipe."""
     step = next((step for step in (0.1, 0.25, 0.5, 1.0, 2.0, 5.0) if (high - low) / step <= LINES), 10.0)
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
 

@@ -29,7 +29,7 @@ class Regrets:
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Regrets":
-        """Collects the regrets in the records."""
+        """Collect the regrets in the records."""
         methods, problems = evidence.labels("method"), evidence.labels("problem")
         found = {}
         for pair in product(methods, problems):
@@ -53,23 +53,23 @@ class Regrets:
         return tuple(m for m in self.methods if self.seeds([m], self.problems))
 
     def seeds(self, methods: Sequence[str], problems: Sequence[str]) -> list[int]:
-        """Returns the seeds with which all of the methods played all of the problems."""
+        """Return the seeds with which all of the methods played all of the problems."""
         return sorted(set.intersection(*(set(self.games.get(pair, ())) for pair in product(methods, problems))))
 
     def value(self, method: str, problems: Sequence[str] = (), beside: Sequence[str] = ()) -> Tensor:
-        """Returns a method's mean over problems (all by default), trial by trial, in games that `beside` played too."""
+        """Return a method's mean over problems (all by default), trial by trial, in games that `beside` played too."""
         problems = problems or self.problems
         seeds = self.seeds([method, *beside], problems)
         return torch.stack([torch.cat([self.games[method, p][seed] for seed in seeds]) for p in problems]).mean(0)
 
     def pair(self, method: str, other: str, problems: Sequence[str] = ()) -> tuple[Tensor, Tensor] | None:
-        """Returns the values of two methods in the games that both played; `None` if there are none."""
+        """Return the values of two methods in the games that both played; `None` if there are none."""
         if not self.seeds([method, other], problems or self.problems):
             return None
         return self.value(method, problems, [other]), self.value(other, problems, [method])
 
     def ranks(self) -> dict[str, float]:
-        """Returns the mean ranks of the complete methods among themselves."""
+        """Return the mean ranks of the complete methods among themselves."""
         if not self.complete:
             return {}
         rows = [torch.stack([self.trials[m, p].mean() for p in self.problems]) for m in self.complete]
@@ -77,7 +77,7 @@ class Regrets:
 
 
 def over_trials(trials: Tensor) -> Summary:
-    """Returns mean and standard error over trials.
+    """Return mean and standard error over trials.
 
     Examples:
         >>> over_trials(torch.tensor([1.0, 2.0, 3.0]))
@@ -87,5 +87,5 @@ def over_trials(trials: Tensor) -> Summary:
 
 
 def chance(ours: Tensor, theirs: Tensor) -> float:
-    """Returns the p-value of the difference between two methods on the same trials, the same in every report."""
+    """Return the p-value of the difference between two methods on the same trials, the same in every report."""
     return metrics.paired_test(ours, theirs, generator=torch.Generator().manual_seed(0))

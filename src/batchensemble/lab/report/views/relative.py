@@ -11,7 +11,7 @@ from batchensemble.lab.report.views.view import METHOD, View
 
 
 def relative_to(view: View, metrics: Sequence[str], *, to: str) -> View:
-    """Extends a view's evidence by `relative_<metric>` for every run: the metric over the mean of one method.
+    """Extend a view's evidence by `relative_<metric>` for every run: the metric over the mean of one method.
 
     Args:
         view: the view to extend.

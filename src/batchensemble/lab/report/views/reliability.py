@@ -28,7 +28,7 @@ MOST = 5  # diagrams side by side
 
 
 def reliability_diagrams() -> View:
-    """Draws a reliability diagram for every method, with its ECE.
+    """Draw a reliability diagram for every method, with its ECE.
 
     Reads the arrays `logits (members, N, classes)` and `labels (N,)` and the metric `ece` of the records.
     """
@@ -103,7 +103,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
 
 
 def _headline(name: str, part: Evidence) -> str:
-    """Returns a name with its ECE below it."""
+    """Return a name with its ECE below it."""
     ece = part.summary("ece")
     wrapped = textwrap.fill(name, 20)
     return f"{wrapped}\nECE {quantity('ece').summary(ece)} %" if ece else wrapped

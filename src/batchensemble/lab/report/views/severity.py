@@ -25,7 +25,7 @@ HOW = (
 
 
 def by_severity(*metrics: str | Quantity) -> View:
-    """Draws boxes over kinds of corruption by severity, with a panel per metric and a colour per method.
+    """Draw boxes over kinds of corruption by severity, with a panel per metric and a colour per method.
 
     Reads `shift` of the records: a list of `{"corruption", "severity", metric: value, ...}`.
     """
@@ -58,7 +58,7 @@ def by_severity(*metrics: str | Quantity) -> View:
 
 
 def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
-    """Returns one number per corruption, by method and severity."""
+    """Return one number per corruption, by method and severity."""
     found = {}
     for method in evidence.labels(METHOD):
         cells: dict[tuple[int, str], list[float]] = defaultdict(list)

@@ -73,7 +73,7 @@ class Case:
 
 
 def cases(settings: Settings, device: torch.device) -> list[Case]:
-    """Returns the cases that the settings ask for, in the order of the table.
+    """Return the cases that the settings ask for, in the order of the table.
 
     Raises:
         ValueError: `only` leaves nothing.
@@ -87,7 +87,7 @@ def cases(settings: Settings, device: torch.device) -> list[Case]:
 
 
 def skipped(settings: Settings) -> dict[str, str]:
-    """Returns the ways that cannot be measured here, and why."""
+    """Return the ways that cannot be measured here, and why."""
     reasons = {name: WAYS[name].why_not(NETWORKS[settings.network]) for name in settings.ways or WAYS}
     return {name: reason for name, reason in reasons.items() if reason}
 
@@ -161,7 +161,7 @@ def _routed(network: Network, device: torch.device, rows: int, members: int) -> 
 
 
 def _models(network: Network, way: str, members: int) -> list[nn.Module]:
-    """Builds the models of a way, or the plain network if no way is named."""
+    """Build the models of a way, or the plain network if no way is named."""
     return WAYS[way].build(network, members) if way else [network.make()]
 
 

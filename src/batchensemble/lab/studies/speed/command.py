@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 def read_settings(quick: bool, **options: Any) -> Settings:
-    """Returns the default or the quick settings, changed by the options that are not `None`; lists are given as text.
+    """Return the default or the quick settings, changed by the options that are not `None`; lists are given as text.
 
     Examples:
         >>> read_settings(True, members=2, rows="6,8", network=None).rows
@@ -44,7 +44,7 @@ def read_settings(quick: bool, **options: Any) -> Settings:
 
 
 def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Record:
-    """Measures, and writes the record to a file; the scale keeps a quick one from passing for the paper's network."""
+    """Measure, and write the record to a file; the scale keeps a quick one from passing for the paper's network."""
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a folder: --out names the file of the record")
     out.absolute().parent.mkdir(parents=True, exist_ok=True)  # fail now rather than after minutes of measuring
@@ -56,7 +56,7 @@ def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Re
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Parses numbers such as `8,128`; an empty text gives none.
+    """Parse numbers such as `8,128`; an empty text gives none.
 
     Examples:
         >>> numbers("8,128"), numbers("")
@@ -69,7 +69,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Parses `4x4096x1024` as members, rows of each and width; several are separated by commas.
+    """Parse `4x4096x1024` as members, rows of each and width; several are separated by commas.
 
     Examples:
         >>> layer_sizes("4x16x8,2x4x4")
@@ -82,7 +82,7 @@ def layer_sizes(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
-    """Parses `CASE=RATIO` for time and `memory of CASE=RATIO` for memory, before anything is measured.
+    """Parse `CASE=RATIO` for time and `memory of CASE=RATIO` for memory, before anything is measured.
 
     Raises:
         ValueError: there is no such case, or the ratio is not a number.
@@ -105,7 +105,7 @@ def read_limits(texts: Sequence[str], settings: Settings) -> dict[str, float]:
 
 
 def exceeded(rows: Sequence[Row], limits: Mapping[str, float]) -> Iterator[str]:
-    """Describes every limit that our ratio to the plain network on as many rows exceeds.
+    """Describe every limit that our ratio to the plain network on as many rows exceeds.
 
     Examples:
         >>> row = {"case": "inference", "way": OURS, "denominator": LIMIT, "ratio": 1.2, "memory_ratio": None}
@@ -126,7 +126,7 @@ def exceeded(rows: Sequence[Row], limits: Mapping[str, float]) -> Iterator[str]:
 
 
 def tables(record: Record) -> Iterator["Table"]:
-    """Yields a table for every denominator, named in its title: a line for every case, and below it one for every way.
+    """Yield a table for every denominator, named in its title: a line for every case, and below it one for every way.
 
     Memory is shown if it was measured, and how a way was run if not all were run alike; else the caption says it.
     """
@@ -151,7 +151,7 @@ def tables(record: Record) -> Iterator["Table"]:
 
 
 def how_run(rows: Iterable[Row]) -> str:
-    """Says how work was run, and in which precision: bfloat16 on a GPU, where alone there are graphs and memory.
+    """Say how work was run, and in which precision: bfloat16 on a GPU, where alone there are graphs and memory.
 
     Examples:
         >>> how_run([{"how": "compiled, as a CUDA graph", "mib": 512.0}])
@@ -165,7 +165,7 @@ def how_run(rows: Iterable[Row]) -> str:
 
 
 def _columns(rows: Sequence[Row], denominator: str) -> dict[str, Callable[[Row], str]]:
-    """Returns how to write a row's numbers, by heading."""
+    """Return how to write a row's numbers, by heading."""
     columns = {"ms": _milliseconds("ms"), BELOW[denominator]: _milliseconds("denominator_ms"), "ratio": _ratio("ratio")}
     columns |= {"memory ratio": _ratio("memory_ratio")} if any(row["memory_ratio"] for row in rows) else {}
     alike = len({row["how"] for row in rows}) == 1

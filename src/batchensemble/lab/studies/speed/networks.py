@@ -27,7 +27,7 @@ class Network:
     shape: tuple[int, ...]
 
     def inputs(self, rows: int, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Draws random inputs `(rows, ...)`; images on a GPU are channels last, which tensor cores prefer."""
+        """Draw random inputs `(rows, ...)`; images on a GPU are channels last, which tensor cores prefer."""
         drawn = torch.randn(rows, *self.shape, generator=torch.Generator().manual_seed(0)).to(device, dtype)
         last = device.type == "cuda" and drawn.ndim == 4
         return drawn.contiguous(memory_format=torch.channels_last) if last else drawn

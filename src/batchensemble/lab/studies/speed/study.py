@@ -18,7 +18,7 @@ from batchensemble.lab.training.devices import start_fabric
 
 
 def run(run: Run, context: Context) -> Record:
-    """Measures every case; the record's `rows` has an entry for every case, way and denominator."""
+    """Measure every case; the record's `rows` has an entry for every case, way and denominator."""
     began = time.time()
     settings = _settings(run)
     device = start_fabric(context.device).device
@@ -34,7 +34,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def _settings(run: Run) -> Settings:
-    """Returns the settings of a run, its lists turned back into tuples."""
+    """Return the settings of a run, its lists turned back into tuples."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in run.settings.items()
     }
@@ -45,7 +45,7 @@ def _settings(run: Run) -> Settings:
 def _rows(
     case: Case, settings: Settings, device: torch.device, context: Context, missing: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yields every way over every denominator; what does not fit in memory is added to `missing`."""
+    """Yield every way over every denominator; what does not fit in memory is added to `missing`."""
     compiled = device.type == "cuda" if settings.compiled is None else settings.compiled
 
     def begin(name: str) -> None:

@@ -28,7 +28,7 @@ class Measure(NamedTuple):
 def measure(
     makes: Mapping[str, Make], device: torch.device, repeats: int, compiled: bool, begin: Callable[[str], object] = str
 ) -> dict[str, Measure | None]:
-    """Measures pieces of work to compare; one that does not fit in memory gives `None`.
+    """Measure pieces of work to compare; one that does not fit in memory gives `None`.
 
     On a GPU they run one after another, each from a clean start. On a CPU they take turns, call by call, so that
     whatever else the machine does affects them alike. What cannot be compiled runs eagerly, and `how` says so.
@@ -73,7 +73,7 @@ def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Me
 
 
 def memory(work: Work, device: torch.device) -> float:
-    """Returns the peak memory allocated on the GPU during one call, in MiB, including weights."""
+    """Return the peak memory allocated on the GPU during one call, in MiB, including weights."""
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     work()
@@ -82,7 +82,7 @@ def memory(work: Work, device: torch.device) -> float:
 
 
 def captured(work: Work, device: torch.device) -> Work | None:
-    """Captures warm work in a CUDA graph and returns its replay; `None` if something in it waits for the GPU."""
+    """Capture warm work in a CUDA graph and return its replay; `None` if something in it waits for the GPU."""
     torch.cuda.synchronize(device)
     before, stream, graph = torch.cuda.current_stream(device), torch.cuda.Stream(device), torch.cuda.CUDAGraph()
     stream.wait_stream(before)

@@ -32,7 +32,7 @@ class Way:
     misfit: Callable[[Network], str] = lambda network: ""
 
     def why_not(self, network: Network) -> str:
-        """Says why this way cannot be measured here; empty if it can."""
+        """Say why this way cannot be measured here; empty if it can."""
         if self.package and find_spec(self.package) is None:
             return "not installed (pip install 'batchensemble[bench]')"
         return self.misfit(network)
@@ -46,7 +46,7 @@ class AtOnce(nn.Module):
         self.members, self.stacked = len(networks), Stacked(networks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns all members' logits as rows in training, otherwise one answer per row."""
+        """Return all members' logits as rows in training, otherwise one answer per row."""
         outputs = self.stacked(x.expand(self.members, *x.shape))
         return outputs.flatten(0, 1) if self.training else combine_outputs(outputs, "softmax")
 
@@ -59,7 +59,7 @@ class Repeated(nn.Module):
         self.net, self.members = net, members
 
     def forward(self, x: Tensor) -> Tensor:
-        """Splits the rows over the members in training; otherwise every member answers every row."""
+        """Split the rows over the members in training; otherwise every member answers every row."""
         if self.training:
             return self.net(x)  # type: ignore[no-any-return]
         outputs: Tensor = self.net(x.repeat(self.members, *[1] * (x.ndim - 1)))
@@ -74,7 +74,7 @@ class MembersSecond(nn.Module):
         self.net, self.members = net, members
 
     def forward(self, x: Tensor) -> Tensor:
-        """Splits the rows over the members in training; otherwise every member answers every row."""
+        """Split the rows over the members in training; otherwise every member answers every row."""
         if self.training:
             return self.net(x.unflatten(0, (-1, self.members))).flatten(0, 1)  # type: ignore[no-any-return]
         outputs = self.net(x[:, None].expand(-1, self.members, -1))

@@ -1,7 +1,7 @@
 """Machine translation: a Transformer whose attention layers have members."""
 
-from .recipe import Members, Recipe
-from .study import TRANSLATION, Settings
-from .translator import Translator
+from batchensemble.lab.studies.translation.recipe import Members, Recipe
+from batchensemble.lab.studies.translation.study import TRANSLATION, Settings
+from batchensemble.lab.studies.translation.translator import Translator
 
 __all__ = ["TRANSLATION", "Members", "Recipe", "Settings", "Translator"]

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import batchensemble as be
+from batchensemble.lab.studies.translation.translator import TooLong, Translator, check_installed
 from batchensemble.lab.training.devices import device_kind
-
-from .translator import TooLong, Translator, check_installed
 
 AT_A_TIME = 256  # lines read before the first of them is written
 
 
 def find_translator(model: str, work: Path) -> Path:
-    """Returns a translator's folder, given its path or the name of its weights in a record.
+    """Return a translator's folder, given its path or the name of its weights in a record.
 
     Raises:
         FileNotFoundError: there is none.
@@ -28,7 +27,7 @@ def find_translator(model: str, work: Path) -> Path:
 def translated_lines(
     folder: Path, lines: Iterable[bytes], *, beams: int, alpha: float, uncertainty: bool, device: str
 ) -> Iterator[str]:
-    """Yields a translation for every line; with `uncertainty`, a tab and the members' disagreement follow it.
+    """Yield a translation for every line; with `uncertainty`, a tab and the members' disagreement follow it.
 
     Raises:
         ValueError: a line is not UTF-8 or is longer than the model takes, or a single network is asked for uncertainty.
@@ -51,7 +50,7 @@ def _with_disagreement(translator: Translator, sentences: list[str], said: list[
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Yields chunks of lines, each with the number of its first line."""
+    """Yield chunks of lines, each with the number of its first line."""
     chunk: list[str] = []
     number = 0
     for number, line in enumerate(lines, 1):

@@ -65,7 +65,7 @@ class TextData:
 
 
 def load_text(name: str, root: Path | None, work: Path) -> TextData:
-    """Loads a corpus by name: prepared in `work` the first time, memory-mapped from there afterwards.
+    """Load a corpus by name: prepared in `work` the first time, memory-mapped from there afterwards.
 
     Raises:
         ValueError: there is no corpus of that name, or its sides do not match.
@@ -105,21 +105,21 @@ def _toy(seed: int) -> dict[Split, Source]:
 
 
 def _files(folder: str, name: str, other: str) -> Source:
-    """Reads `name.en` and `name.<other>` in a folder."""
+    """Read `name.en` and `name.<other>` in a folder."""
     return lambda root: ParallelText(
         [(text_file(root / folder, f"{name}.en"), text_file(root / folder, f"{name}.{other}"))]
     )
 
 
 def _years(root: Path) -> ParallelText:
-    """Reads Europarl from one file per year, or from `train.en` and `train.de`."""
+    """Read Europarl from one file per year, or from `train.en` and `train.de`."""
     folder = root / "europarl_en_de"
     names = sorted({path.name.split(".")[0] for path in folder.glob("20??.en*")}) or ["train"]
     return ParallelText([(text_file(folder, f"{name}.en"), text_file(folder, f"{name}.de")) for name in names])
 
 
 def _newstest(year: int, other: str) -> Source:
-    """Reads plain files if they are there, else the published archive."""
+    """Read plain files if they are there, else the published archive."""
     archive = {2013: wmt.NEWSTEST_2013, 2014: wmt.NEWSTEST_2014}[year]
 
     def source(root: Path) -> ParallelText:

@@ -10,11 +10,10 @@ from torch import Tensor, nn
 
 from batchensemble.lab.data.text import PAD, Prepared
 from batchensemble.lab.models.transformer import dropping
+from batchensemble.lab.studies.translation.batches import Batch, validation_batches
+from batchensemble.lab.studies.translation.objective import mean_log_prob, member_log_probs
 from batchensemble.nn.mode import evaluating
 from batchensemble.seeds import seeded
-
-from .batches import Batch, validation_batches
-from .objective import mean_log_prob, member_log_probs
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -58,12 +57,12 @@ class Evaluator:
     tokens: int = 4096
 
     def likelihood(self, model: nn.Module) -> Likelihood:
-        """Measures a network or an ensemble in evaluation mode, and restores its mode afterwards."""
+        """Measure a network or an ensemble in evaluation mode, and restore its mode afterwards."""
         with evaluating(model):
             return self._likelihood(lambda batch: member_log_probs(model, batch))
 
     def dropout_likelihood(self, net: nn.Module, rate: float, samples: int, seed: int) -> Likelihood:
-        """Measures MC-dropout: one network, its masks drawn `samples` times at the given rate."""
+        """Measure MC-dropout: one network, its masks drawn `samples` times at the given rate."""
 
         def ask(batch: Batch) -> Tensor:
             return torch.cat([member_log_probs(net, batch) for _ in range(samples)])
@@ -72,12 +71,12 @@ class Evaluator:
             return self._likelihood(ask)
 
     def best_dropout(self, net: nn.Module, rates: Sequence[float], samples: int, seed: int) -> dict[float, Likelihood]:
-        """Measures MC-dropout at every rate, and sorts the best first."""
+        """Measure MC-dropout at every rate, and sort the best first."""
         found = {rate: self.dropout_likelihood(net, rate, samples, seed) for rate in rates}
         return dict(sorted(found.items(), key=lambda item: item[1].nll))
 
     def _likelihood(self, ask: Ask) -> Likelihood:
-        """Measures everything in every process but uses the first one's numbers: all must agree when to stop."""
+        """Measure everything in every process but use the first one's numbers: all must agree when to stop."""
         sums: Tensor | None = None
         for batch in validation_batches(self.data, self.tokens, self.fabric.device):
             with self.fabric.autocast():
@@ -90,7 +89,7 @@ class Evaluator:
 
 
 def _sums(log_probs: Tensor, target: Tensor) -> Tensor:
-    """Sums tokens and negative log-likelihoods, of all answers together and of each: `(2 + answers,)`, in double."""
+    """Sum tokens and negative log-likelihoods, of all answers together and of each: `(2 + answers,)`, in double."""
     real = target.ne(PAD)
     every = torch.cat([mean_log_prob(log_probs)[None], log_probs]).double()
     return torch.cat([real.sum()[None].double(), -(every * real).sum((1, 2))])

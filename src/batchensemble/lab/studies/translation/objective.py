@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.lab.data.text import PAD
+from batchensemble.lab.studies.translation.batches import Batch
+from batchensemble.lab.studies.translation.recipe import Members
 from batchensemble.lab.training.step import Loss
-
-from .batches import Batch
-from .recipe import Members
 
 
 def inputs(batch: Batch) -> dict[str, Any]:
-    """Returns the network's inputs: the source, and the target up to each token to predict."""
+    """Return the network's inputs: the source, and the target up to each token to predict."""
     return {
         "input_ids": batch.source,
         "attention_mask": batch.source.ne(PAD),
@@ -27,14 +26,14 @@ def inputs(batch: Batch) -> dict[str, Any]:
 
 
 def objective(members: Members | None, smoothing: float) -> Loss:
-    """Returns the training loss; with members it is the mean of their losses, never the loss of their mean."""
+    """Return the training loss; with members it is the mean of their losses, never the loss of their mean."""
     if members is not None and members.rows == "repeated":
         return partial(_repeated, smoothing=smoothing)
     return partial(_dealt, count=1 if members is None else members.count, smoothing=smoothing)
 
 
 def _dealt(model: nn.Module, batch: Batch, count: int, smoothing: float) -> dict[str, Tensor]:
-    """Assigns every sentence to one member, by its position in the batch of all processes."""
+    """Assign every sentence to one member, by its position in the batch of all processes."""
     if batch.place is None or count == 1:
         logits = model(**inputs(batch)).logits
     else:
@@ -43,7 +42,7 @@ def _dealt(model: nn.Module, batch: Batch, count: int, smoothing: float) -> dict
 
 
 def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Tensor]:
-    """Gives every sentence to every member."""
+    """Give every sentence to every member."""
     logits = cast(be.Ensemble, model).members(**inputs(batch)).logits
     share = None if batch.share is None else batch.share * len(logits)
     return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing, share)
@@ -52,7 +51,7 @@ def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Ten
 def translated(
     logits: Tensor, target: Tensor, smoothing: float = 0.0, share: Tensor | None = None
 ) -> dict[str, Tensor]:
-    r"""Returns the mean loss per token, which is minimised, the same without smoothing, and the number of tokens.
+    r"""Return the mean loss per token, which is minimised, the same without smoothing, and the number of tokens.
 
     `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, without padding.
     Processes have different numbers of tokens: each divides by the mean number, `share`, so that the mean of their
@@ -73,7 +72,7 @@ def translated(
 
 
 def word_log_probs(log_probs: Tensor, target: Tensor) -> Tensor:
-    """Returns the log-probability of every target word, `(..., T)`, from those of all words, `(..., T, words)`."""
+    """Return the log-probability of every target word, `(..., T)`, from those of all words, `(..., T, words)`."""
     return log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
 
 
@@ -89,7 +88,7 @@ def mean_log_prob(log_probs: Tensor) -> Tensor:
 
 @torch.no_grad()
 def member_log_probs(model: nn.Module, batch: Batch) -> Tensor:
-    """Returns every member's log-probability of every target word, `(members, N, T)`; a network is one member."""
+    """Return every member's log-probability of every target word, `(members, N, T)`; a network is one member."""
     if isinstance(model, be.Ensemble):
         logits = model.members(**inputs(batch)).logits
     else:

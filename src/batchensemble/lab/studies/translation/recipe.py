@@ -72,11 +72,11 @@ class Recipe:
         return self.steps // self.epoch
 
     def settings(self) -> dict[str, Any]:
-        """Returns the recipe as plain JSON."""
+        """Return the recipe as plain JSON."""
         return asdict(self)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the recipe from JSON."""
+        """Build the recipe from JSON."""
         members = settings["members"]
         return cls(**{**settings, "members": None if members is None else Members(**members)})

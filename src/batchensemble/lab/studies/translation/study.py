@@ -10,13 +10,12 @@ from batchensemble.lab.data.text import Prepared
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.study import Context, Study
+from batchensemble.lab.studies.translation.corpora import load_text
+from batchensemble.lab.studies.translation.evaluation import Evaluator
+from batchensemble.lab.studies.translation.recipe import Recipe
+from batchensemble.lab.studies.translation.trainer import Trained, Trainer
+from batchensemble.lab.studies.translation.translator import check_installed
 from batchensemble.lab.training.devices import start_fabric
-
-from .corpora import load_text
-from .evaluation import Evaluator
-from .recipe import Recipe
-from .trainer import Trained, Trainer
-from .translator import check_installed
 
 RATES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 """The paper's grid of dropout rates at test time."""
@@ -37,17 +36,17 @@ class Settings:
     rates: tuple[float, ...] = RATES
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings as plain JSON."""
+        """Return the settings as plain JSON."""
         return {**vars(self), "recipe": self.recipe.settings()}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Builds the settings from JSON."""
+        """Build the settings from JSON."""
         return cls(**{**settings, "recipe": Recipe.of(settings["recipe"]), "rates": tuple(settings["rates"])})
 
 
 def run(run: Run, context: Context) -> Record:
-    """Trains the run's recipe, unless it is trained already, and measures it."""
+    """Train the run's recipe, unless it is trained already, and measure it."""
     check_installed()
     began = time.time()
     settings = Settings.of(run.settings)
@@ -66,7 +65,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def measure(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -> dict[str, Any]:
-    """Measures perplexity on validation (as the paper does) and test set, BLEU on the test set, and learning speed."""
+    """Measure perplexity on validation (as the paper does) and test set, BLEU on the test set, and learning speed."""
     valid, test = (Evaluator(text, trainer.fabric).likelihood(trained.model) for text in _sets(trainer))
     score, signature = trainer.fabric.broadcast(_bleu(trainer, trained))
     learnt = learning(trained.log, settings.recipe, trainer.fabric.world_size)
@@ -88,7 +87,7 @@ def measure(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -
 
 
 def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed: int) -> dict[str, Any]:
-    """Measures MC-dropout: perplexity at the best rate, and at each."""
+    """Measure MC-dropout: perplexity at the best rate, and at each."""
     valid, test = (Evaluator(text, trainer.fabric) for text in _sets(trainer))
     found = valid.best_dropout(trained.model, settings.rates, settings.samples, seed)
     rate, best = next(iter(found.items()))
@@ -104,7 +103,7 @@ def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed
 
 
 def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int = 1) -> dict[str, Any]:
-    """Returns curves against steps, target tokens of all processes, and time (without validation)."""
+    """Return curves against steps, target tokens of all processes, and time (without validation)."""
     seconds = list(accumulate(line["seconds"] - line["evaluation_seconds"] for line in log))
     tokens = list(accumulate(round(line["tokens"] * recipe.epoch * processes) for line in log))
     steps = [recipe.epoch * (place + 1) for place in range(len(log))]
@@ -125,7 +124,7 @@ def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int 
 def to_perplexity(
     log: Sequence[Mapping[str, float]], recipe: Recipe, learnt: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """Returns steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
+    """Return steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
     target = recipe.until_perplexity
     if target is None:
         return {}

@@ -17,17 +17,16 @@ from batchensemble.lab.data.text import Buckets
 from batchensemble.lab.models.transformer import CROSS_ATTENTION, SELF_ATTENTION, SIZES, transformer
 from batchensemble.lab.records import content_key
 from batchensemble.lab.studies.study import Context
+from batchensemble.lab.studies.translation.batches import TokenBatches
+from batchensemble.lab.studies.translation.corpora import TextData
+from batchensemble.lab.studies.translation.evaluation import Evaluator
+from batchensemble.lab.studies.translation.objective import objective
+from batchensemble.lab.studies.translation.recipe import Recipe
+from batchensemble.lab.studies.translation.translator import Translator, bleu
 from batchensemble.lab.training.devices import locked_together
 from batchensemble.lab.training.fit import TrainingJob, Workplace, fit
 from batchensemble.lab.training.optimizers import adam
 from batchensemble.lab.training.schedules import inverse_square_root
-
-from .batches import TokenBatches
-from .corpora import TextData
-from .evaluation import Evaluator
-from .objective import objective
-from .recipe import Recipe
-from .translator import Translator, bleu
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -64,7 +63,7 @@ class Trainer:
     data: TextData
 
     def train(self, recipe: Recipe, seed: int) -> Trained:
-        """Returns a translator, trained in a folder named by everything its weights depend on."""
+        """Return a translator, trained in a folder named by everything its weights depend on."""
         key = content_key({"translation": recipe.settings(), "seed": seed})
         folder = self.context.work / "weights" / key
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
@@ -80,7 +79,7 @@ class Trainer:
         return Trained(translator, log, folder)
 
     def _claim(self, folder: Path) -> None:
-        """Records the text that the folder is trained on; refuses one trained on another, whose token ids differ."""
+        """Record the text that the folder is trained on; refuse one trained on another, whose token ids differ."""
         note = folder / "text.json"
         if note.exists() and json.loads(note.read_text()) != self.data.digest:
             raise ValueError(f"{folder} was trained on another text of the same name: delete it to train on this one")
@@ -116,7 +115,7 @@ class Trainer:
         return TokenBatches(train, buckets, recipe.epoch, seed, fabric.device, fabric.global_rank, fabric.world_size)
 
     def _validate(self, model: nn.Module, recipe: Recipe, epoch: int) -> dict[str, float]:
-        """Measures perplexity on the validation set and, every `bleu_every` epochs, BLEU on the test set."""
+        """Measure perplexity on the validation set and, every `bleu_every` epochs, BLEU on the test set."""
         began = time.perf_counter()
         found = Evaluator(self.data.valid, self.fabric).likelihood(model)
         numbers = {"validation_nll": found.nll, "validation_perplexity": found.perplexity}
@@ -126,7 +125,7 @@ class Trainer:
         return {**numbers, "evaluation_seconds": round(time.perf_counter() - began, 4)}
 
     def test_bleu(self, translator: Translator) -> tuple[float, str]:
-        """Returns BLEU on the test set, and its signature."""
+        """Return BLEU on the test set, and its signature."""
         return bleu(translator.translate(self.data.test.text("source")), self.data.test.text("target"))
 
     def _translator(self, model: nn.Module) -> Translator:
@@ -134,7 +133,7 @@ class Trainer:
 
 
 def build(recipe: Recipe, vocabulary: int, longest: int, seed: int) -> nn.Module:
-    """Builds the untrained network, converted if the recipe has members; either way it starts from the same weights."""
+    """Build the untrained network, converted if the recipe has members; either way it starts from the same weights."""
     generator = torch.Generator().manual_seed(seed)
     rates: dict[str, Any] = {"dropout": recipe.dropout, "inner_dropout": recipe.inner_dropout}
     net: nn.Module = transformer(vocabulary, recipe.size, **rates, longest=longest, generator=generator)

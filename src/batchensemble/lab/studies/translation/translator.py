@@ -20,7 +20,7 @@ NEEDED = ("sacrebleu", "tokenizers", "transformers")
 
 
 def check_installed() -> None:
-    """Checks that everything a translation needs is installed, before any work begins.
+    """Check that everything a translation needs is installed, before any work begins.
 
     Raises:
         ModuleNotFoundError: a package of the extra `text` is missing.
@@ -81,7 +81,7 @@ class Translator:
         return self.model.net if isinstance(self.model, be.Ensemble) else self.model
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """Translates every sentence; an empty one stays empty.
+        """Translate every sentence; an empty one stays empty.
 
         Raises:
             TooLong: a sentence is longer than the model takes.
@@ -96,7 +96,7 @@ class Translator:
         return found
 
     def agreement(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Agreement]:
-        """Returns how far the members agree on each translation, token by token as it is given.
+        """Return how far the members agree on each translation, token by token as it is given.
 
         Raises:
             ValueError: the model has no members, or a translation is longer than it takes.
@@ -107,7 +107,7 @@ class Translator:
         return [self._agreement(self.model, one, other) for one, other in zip(rows, said, strict=True)]
 
     def save(self, folder: Path) -> None:
-        """Saves everything needed to translate again."""
+        """Save everything needed to translate again."""
         from safetensors.torch import save_model
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class Translator:
 
     @classmethod
     def load(cls, folder: Path, device: torch.device | str = "cpu", **options: Any) -> "Translator":
-        """Loads what `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             FileNotFoundError: the folder holds no translator.
@@ -146,7 +146,7 @@ class Translator:
         return rows
 
     def _together(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """Yields the indices of non-empty sentences, grouped by similar length, longest first."""
+        """Yield the indices of non-empty sentences, grouped by similar length, longest first."""
         places = sorted((place for place, row in enumerate(rows) if len(row) > 1), key=lambda place: -len(rows[place]))
         while places:
             count = max(1, self.tokens // len(rows[places[0]]))
@@ -154,7 +154,7 @@ class Translator:
             places = places[count:]
 
     def _search(self, source: Tensor) -> Tensor:
-        """Returns the best translation of every row, `(N, T)`."""
+        """Return the best translation of every row, `(N, T)`."""
         longest = self.net.config.max_position_embeddings
         options = {
             "attention_mask": source.ne(PAD),
@@ -179,7 +179,7 @@ class Translator:
 
 
 def _model(folder: Path) -> nn.Module:
-    """Loads the network or ensemble in a folder."""
+    """Load the network or ensemble in a folder."""
     from safetensors import SafetensorError
     from safetensors.torch import load_model
     from transformers import MarianConfig, MarianMTModel
@@ -203,7 +203,7 @@ def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    """Returns corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
+    """Return corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
 
     Examples:
         >>> score, signature = bleu(["the cat sat on the mat"], ["the cat sat on the mat"])
