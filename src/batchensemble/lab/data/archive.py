@@ -14,10 +14,10 @@ class Archive:
     """A published tar archive that unpacks into one folder.
 
     Attributes:
-        url: Where it is published; the last part is its file name.
-        md5: The published checksum of the archive.
-        folder: The folder that it unpacks into.
-        files: The checksum of every file in the folder that we read.
+        url: where it is published; the last part is its file name.
+        md5: the published checksum of the archive.
+        folder: the folder that it unpacks into.
+        files: the checksum of every file in the folder that we read.
     """
 
     url: str
@@ -35,7 +35,7 @@ class Archive:
 
         Raises:
             FileNotFoundError: A file of the folder is missing.
-            ValueError: The archive or a file does not have the published checksum.
+            ValueError: the archive or a file does not have the published checksum.
         """
         folder = root / self.folder
         if not folder.exists():

@@ -31,7 +31,7 @@ def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
     Args:
         images: `(N, C, H, W)`, uint8 or float.
         crops: `(N, 3)` from `draw_crops`; `[pad, pad, 0]` leaves an image as it is.
-        pad: Zeros on every side.
+        pad: zeros on every side.
 
     Returns:
         `(N, C, H, W)` of the same dtype, contiguous.
@@ -54,8 +54,8 @@ def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequ
 
     Args:
         images: `(N, C, H, W)`; float images are assumed to be in `[0, 1]` and keep their dtype.
-        mean: One number for every channel.
-        std: One number for every channel.
+        mean: one number for every channel.
+        std: one number for every channel.
 
     Examples:
         >>> import torch

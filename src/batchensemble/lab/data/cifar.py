@@ -43,13 +43,13 @@ def load_cifar10(root: str | Path | None = None, *, archive: Archive = CIFAR10) 
     """Load CIFAR-10's 50,000 training and 10,000 test images.
 
     Args:
-        root: Folder with `cifar-10-batches-py/` or the archive; by default see `data_root`. If neither is there, the
+        root: folder with `cifar-10-batches-py/` or the archive; by default see `data_root`. If neither is there, the
             archive is downloaded.
-        archive: Where the archive is published, and its checksums.
+        archive: where the archive is published, and its checksums.
 
     Raises:
         FileNotFoundError: A batch is missing.
-        ValueError: The archive or a batch is damaged or truncated; the message names it.
+        ValueError: the archive or a batch is damaged or truncated; the message names it.
     """
     folder = archive.ensure(data_root(root))
     names = _names(folder / "batches.meta", b"label_names")

@@ -9,8 +9,8 @@ def load_digits(test: float = 0.25, seed: int = 0) -> tuple[ImageSet, ImageSet]:
     """Load handwritten digits `(N, 1, 8, 8)`, ten classes, split into training and test by `seed`.
 
     Args:
-        test: Share of every class that is held out for testing.
-        seed: Decides which images are held out.
+        test: share of every class that is held out for testing.
+        seed: decides which images are held out.
 
     Examples:
         >>> train, test = load_digits()

@@ -11,10 +11,10 @@ class ImageSet:
     """Images `(N, C, H, W)` as uint8, labels `(N,)` as int64.
 
     Attributes:
-        images: The pixels, 0 to 255.
-        labels: One label in `[0, classes)` for every image.
-        classes: Number of classes, not all of which need occur.
-        name: Name of the set, for records and figures.
+        images: the pixels, 0 to 255.
+        labels: one label in `[0, classes)` for every image.
+        classes: number of classes, not all of which need occur.
+        name: name of the set, for records and figures.
         class_names: A name for every class, or empty.
 
     Examples:

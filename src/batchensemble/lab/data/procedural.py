@@ -25,10 +25,10 @@ def procedural(
 
     Args:
         classes: 10 (figures) or 100 (figures in ten hues).
-        train: Number of training images; labels take turns.
-        test: Number of test images, which do not depend on the number of training images.
-        seed: Determines every pixel.
-        unseen: Draw ten other figures on the same kind of background: classes that no network has seen.
+        train: number of training images; labels take turns.
+        test: number of test images, which do not depend on the number of training images.
+        seed: determines every pixel.
+        unseen: draw ten other figures on the same kind of background: classes that no network has seen.
 
     Examples:
         >>> train, test = procedural(train=20, test=10)

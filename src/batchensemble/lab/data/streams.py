@@ -12,9 +12,9 @@ class Task(NamedTuple):
     """A subset of the classes, with labels counted from zero.
 
     Attributes:
-        train: Training images of these classes.
-        test: Test images of these classes.
-        labels: The classes' labels in the whole data set: task label `i` was `labels[i]`.
+        train: training images of these classes.
+        test: test images of these classes.
+        labels: the classes' labels in the whole data set: task label `i` was `labels[i]`.
     """
 
     train: ImageSet
@@ -26,10 +26,10 @@ def split_classes(train: ImageSet, test: ImageSet, tasks: int, *, seed: int = 0)
     """Deal the classes out to `tasks` tasks of equal size, at random.
 
     Args:
-        train: The whole training set.
-        test: The whole test set, with the same classes.
-        tasks: Number of tasks; must divide the number of classes.
-        seed: Decides which classes form a task.
+        train: the whole training set.
+        test: the whole test set, with the same classes.
+        tasks: number of tasks; must divide the number of classes.
+        seed: decides which classes form a task.
 
     Examples:
         >>> import torch

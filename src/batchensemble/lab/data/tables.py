@@ -27,9 +27,9 @@ class Table:
     """Rows `(N, features)` as float32, labels `(N,)` as int64.
 
     Attributes:
-        rows: The features, each with mean 0 and variance 1 over the training rows.
-        labels: One label in `[0, classes)` for every row.
-        classes: Number of classes.
+        rows: the features, each with mean 0 and variance 1 over the training rows.
+        labels: one label in `[0, classes)` for every row.
+        classes: number of classes.
     """
 
     rows: Tensor
@@ -73,10 +73,10 @@ def load_table(name: str, root: Path | None = None) -> tuple[Table, Table]:
 
     Args:
         name: `income`, `occupation`, `shuttle` or `toy`.
-        root: Folder of the data sets; see `data_root`.
+        root: folder of the data sets; see `data_root`.
 
     Raises:
-        ValueError: There is no such table, or its file is damaged.
+        ValueError: there is no such table, or its file is damaged.
 
     Examples:
         >>> train, test = load_table("toy")

@@ -11,8 +11,8 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
     initial values (scale one, shift zero).
 
     Args:
-        net: The network, modified in place.
-        generator: Source of the numbers; `None` follows `torch.manual_seed`.
+        net: the network, modified in place.
+        generator: source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:
         >>> import torch
@@ -32,8 +32,8 @@ def uniform_(net: nn.Module, generator: torch.Generator | None = None) -> None:
     r"""Fill weights and biases of every dense layer with :math:`U(\pm 1 / \sqrt{\text{fan in}})`, as torch does.
 
     Args:
-        net: The network, modified in place.
-        generator: Source of the numbers; `None` follows `torch.manual_seed`.
+        net: the network, modified in place.
+        generator: source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:
         >>> import torch

@@ -10,9 +10,9 @@ def lenet(classes: int = 10, *, channels: int = 3, generator: torch.Generator | 
     """Two 5x5 convolutions (6 and 16 filters), each pooled by two, then dense layers of 120 and 84 units.
 
     Args:
-        classes: Number of logits.
-        channels: Channels of the images: 3, or 1 for digits.
-        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+        classes: number of logits.
+        channels: channels of the images: 3, or 1 for digits.
+        generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
         >>> import torch

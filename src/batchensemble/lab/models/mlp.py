@@ -13,10 +13,10 @@ def mlp(inputs: int, hidden: Sequence[int], outputs: int, *, generator: torch.Ge
     """Dense layers with rectifiers between them; images are flattened first.
 
     Args:
-        inputs: Size of one (flattened) row.
-        hidden: Widths of the hidden layers; empty for a linear model.
-        outputs: Number of outputs.
-        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+        inputs: size of one (flattened) row.
+        hidden: widths of the hidden layers; empty for a linear model.
+        outputs: number of outputs.
+        generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
         >>> import torch
@@ -46,13 +46,13 @@ def dense_classifier(
     """A fully connected classifier of rows `(N, inputs)`, in two parts like a ResNet: `backbone` and `head`.
 
     Args:
-        inputs: Number of features.
-        hidden: Widths of the hidden layers.
-        classes: Number of logits.
-        head_width: Width of one more dense layer before the classifier.
-        dropout: Dropout rate right before the classifier.
-        block_dropout: Dropout rate after every hidden layer.
-        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+        inputs: number of features.
+        hidden: widths of the hidden layers.
+        classes: number of logits.
+        head_width: width of one more dense layer before the classifier.
+        dropout: dropout rate right before the classifier.
+        block_dropout: dropout rate after every hidden layer.
+        generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
         >>> import torch

@@ -19,13 +19,13 @@ class ResNet(nn.Module):
     Parameters have the same names with and without dropout.
 
     Args:
-        stem: The first layers.
-        stages: The residual stages, in order.
-        features: Output channels of the last stage.
-        classes: Number of logits; `None` leaves the head out (it is the identity).
-        head_width: Width of one more dense layer before the classifier: the paper's MC-dropout network.
-        dropout: Dropout rate right before the classifier.
-        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+        stem: the first layers.
+        stages: the residual stages, in order.
+        features: output channels of the last stage.
+        classes: number of logits; `None` leaves the head out (it is the identity).
+        head_width: width of one more dense layer before the classifier: the paper's MC-dropout network.
+        dropout: dropout rate right before the classifier.
+        generator: source of the initial weights; `None` follows `torch.manual_seed`.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ def resnet(
     """CIFAR's ResNet v1: depth `6n + 2`, three stages of `n` blocks with `16, 32, 64` filters times `width`.
 
     Args:
-        depth: Number of weighted layers; `depth - 2` must be a multiple of six.
-        width: Multiplier of the filters: 4 in the paper's ResNet-32x4.
-        classes: Number of logits; `None` leaves the head out.
-        channels: Channels of the images.
-        head_width: Width of one more dense layer before the classifier. With 155 (10 classes) or 182 (100)
+        depth: number of weighted layers; `depth - 2` must be a multiple of six.
+        width: multiplier of the filters: 4 in the paper's ResNet-32x4.
+        classes: number of logits; `None` leaves the head out.
+        channels: channels of the images.
+        head_width: width of one more dense layer before the classifier. With 155 (10 classes) or 182 (100)
             ResNet-32x4 is as large as its BatchEnsemble of four members: the paper's MC-dropout network.
-        dropout: Dropout rate right before the classifier.
-        block_dropout: Dropout rate before every convolution of the residual branches.
-        generator: Source of the initial weights; `None` follows `torch.manual_seed`.
+        dropout: dropout rate right before the classifier.
+        block_dropout: dropout rate before every convolution of the residual branches.
+        generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
         >>> import torch

@@ -50,9 +50,9 @@ def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirro
     """Interpolates linearly between pixels: `images (N, H, W, C)` at positions `(N, H', W')`.
 
     Args:
-        images: The images.
-        rows: Vertical positions, in pixels.
-        columns: Horizontal positions, in pixels.
+        images: the images.
+        rows: vertical positions, in pixels.
+        columns: horizontal positions, in pixels.
         border: `"mirror"` repeats `c b | a b c`, `"reflect"` repeats `b a | a b c`.
     """
     top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)

@@ -23,11 +23,11 @@ class Origin:
     """What a corrupted set was made from, and how.
 
     Attributes:
-        source: Name of the clean set.
-        checksum: Checksum of its pixels and labels.
-        seed: Seed of all random numbers.
-        frost: Which frost was used.
-        recipe: Version, increased when a corruption is computed in another way.
+        source: name of the clean set.
+        checksum: checksum of its pixels and labels.
+        seed: seed of all random numbers.
+        frost: which frost was used.
+        recipe: version, increased when a corruption is computed in another way.
     """
 
     source: str
@@ -60,13 +60,13 @@ def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int =
     Only the images asked for are read from disk.
 
     Args:
-        folder: The folder with the `.npy` files.
-        name: One of `CORRUPTIONS`.
+        folder: the folder with the `.npy` files.
+        name: one of `CORRUPTIONS`.
         severity: 1 to 5.
         classes: 10 for CIFAR-10-C, 100 for CIFAR-100-C.
 
     Raises:
-        FileNotFoundError: The file of this corruption, or `labels.npy`, is missing.
+        FileNotFoundError: the file of this corruption, or `labels.npy`, is missing.
         ValueError: A file does not have the published layout, or the name or severity is unknown.
     """
     check_name(name)

@@ -39,7 +39,7 @@ def read_textures(folder: str | Path) -> tuple[Texture, ...]:
     """Read the published photographs at a fifth of their size: every fifth pixel, as in the published set.
 
     Raises:
-        FileNotFoundError: One of the five is not in the folder.
+        FileNotFoundError: one of the five is not in the folder.
     """
     paths = [Path(folder) / name for name in FILES]
     missing = [path.name for path in paths if not path.is_file()]

@@ -37,20 +37,20 @@ def make_cifar_c(
     Other processes are spawned: a script must call this under `if __name__ == "__main__":`.
 
     Args:
-        clean: Images `(N, 3, 32, 32)`.
-        out_dir: Folder of the set.
-        names: Names of the corruptions.
-        seed: Determines all random numbers; any number of processes writes the same bytes.
-        frost_dir: Folder of the published frost photographs; without it ice is drawn (`origin.json` says so).
-        processes: Number of processes; `None` for one per core, 1 for this one only.
-        progress: Whether to show a progress bar.
+        clean: images `(N, 3, 32, 32)`.
+        out_dir: folder of the set.
+        names: names of the corruptions.
+        seed: determines all random numbers; any number of processes writes the same bytes.
+        frost_dir: folder of the published frost photographs; without it ice is drawn (`origin.json` says so).
+        processes: number of processes; `None` for one per core, 1 for this one only.
+        progress: whether to show a progress bar.
 
     Returns:
         The folder.
 
     Raises:
         ValueError: A name is unknown, or the folder holds another set.
-        OSError: For example, the disk is full; no incomplete file is left.
+        OSError: for example, the disk is full; no incomplete file is left.
     """
     folder, wanted = Path(out_dir), list(names)
     for name in wanted:

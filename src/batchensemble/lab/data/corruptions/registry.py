@@ -53,12 +53,12 @@ def corrupt(
     how a set is cut into pieces, or on how many processes share the work.
 
     Args:
-        images: Pixels 0 to 255, in the layout of the published set.
-        name: One of `CORRUPTIONS`.
+        images: pixels 0 to 255, in the layout of the published set.
+        name: one of `CORRUPTIONS`.
         severity: 1 to 5.
-        seed: Determines all random numbers.
-        first: Index of the first image in its set, if `images` is a piece of one.
-        frost_dir: Folder of the published frost photographs; without it ice patterns are drawn.
+        seed: determines all random numbers.
+        first: index of the first image in its set, if `images` is a piece of one.
+        frost_dir: folder of the published frost photographs; without it ice patterns are drawn.
 
     Returns:
         `(N, 32, 32, 3)` uint8.
