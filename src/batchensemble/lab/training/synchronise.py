@@ -7,6 +7,8 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble.nn.changed import member_modules
+
 
 def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
     """Make the model's batch norms use the rows of all processes; names and values do not change.
@@ -14,9 +16,7 @@ def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:
     Raises:
         ValueError: the model has norms per member, whose rows cannot be counted here.
     """
-    own = [
-        name for name, module in model.named_modules() if hasattr(module, "running_mean") and hasattr(module, "members")
-    ]
+    own = [name for name, module in member_modules(model) if hasattr(module, "running_mean")]
     if own:
         raise ValueError(f"norm='member' trains on one device; {own[0]} has statistics per member")
     if device.type == "cuda":
