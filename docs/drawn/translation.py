@@ -29,14 +29,11 @@ def translation_curves() -> str:
 
 def translation_cost() -> str:
     """What members cost a Transformer, measured alone on a GPU."""
-    lines = ["| Transformer, 4 members | over one network |", "|---|---|"]
+    lines = ["| Transformer, 4 members | ratio |", "|---|---|"]
     for content in speeds("speed-translation"):
-        lines.append(
-            f"| time of a training step, the same batch, split over the members | {content['training']['ratio']:.2f} |"
-        )
-        lines.append(
-            f"| time of decoding with beam 4, over one network with beam 16 | {content['decoding']['ratio']:.2f} |"
-        )
+        training, decoding = (content[name]["ratio"] for name in ("training", "decoding"))
+        lines.append(f"| time of a training step, over one network on the same batch | {training:.2f} |")
+        lines.append(f"| time of decoding with beam 4, over one network with beam 16 (as many rows) | {decoding:.2f} |")
         lines += ["", f"{made(content['provenance'])}."]
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -116,17 +116,14 @@ def _copied(net: nn.Module) -> nn.Module:
         ) from error
 
 
-_STORED: Any = object()
-
-
-def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemble:
+def load(path: str | Path, net: nn.Module, combine: Combine | Literal["stored"] = "stored") -> Ensemble:
     """Read an ensemble into a copy of the network that it was made from.
 
     Args:
         path: a file written by `Ensemble.save`.
         net: the plain network: its class, sizes, dtype and mode (training or evaluation) count, not its weights.
-        combine: by default what the file says; needed if the ensemble was saved with a callable, which no file can
-            hold.
+        combine: "stored" takes what the file says; give a rule if the ensemble was saved with a callable, which no file
+            can hold.
 
     Examples:
         >>> import tempfile
@@ -140,10 +137,10 @@ def load(path: str | Path, net: nn.Module, combine: Combine = _STORED) -> Ensemb
         raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")
     tensors, header = files.read(path, "ensemble")
     settings = header["settings"] | {"shared_inputs": tuple(header["settings"]["shared_inputs"])}
-    if isinstance(settings["combine"], dict) and combine is _STORED:
+    if isinstance(settings["combine"], dict) and combine == "stored":
         rule = settings["combine"]["callable"]
         raise ValueError(f"{path} was saved with a combine of your own, which no file holds: load(..., combine={rule})")
-    if combine is not _STORED:
+    if combine != "stored":
         settings["combine"] = combine
     chosen = set(header["converted"])
     unseen = torch.Generator()  # its values are all replaced below, and the caller's random state stays as it is

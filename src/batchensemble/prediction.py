@@ -86,7 +86,7 @@ class Prediction:
 
     Args:
         outputs: `(members, N, ...)` as the network gave them.
-        combine: how members become one answer, see `combine_outputs`.
+        combine: how members become one answer, as in `convert`.
         class_dim: axis of the classes in one member's output `(N, ...)`.
 
     Examples:
@@ -140,7 +140,7 @@ class Prediction:
 
     @cached_property
     def combined(self) -> Tensor:
-        """The one answer `(N, ...)` of `combine_outputs`; softmax: the log of `probs`, without underflow."""
+        """The one answer `(N, ...)` of all members; softmax: the log of `probs`, without underflow."""
         return combine_outputs(self._wide, self.combine, self.class_dim)
 
     @cached_property

@@ -19,7 +19,7 @@ SCRIPT = """
         if not os.path.exists(folder):
             torch.manual_seed(0)
             net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        sampler = ThompsonSampler(net, members=4, training=Training(every=10, steps=5, batch=8), folder=folder)
+        sampler = ThompsonSampler(net, members=4, training=Training(every=10, steps=5, batch_size=8), folder=folder)
         with open(folder + ".acknowledged", "a") as said:
             while sampler.observed < end:
                 if sampler.awaiting < 4:

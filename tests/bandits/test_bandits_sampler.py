@@ -9,7 +9,7 @@ from torch import nn
 import batchensemble as be
 from batchensemble.bandits import ThompsonSampler, Training
 
-QUICK = Training(every=20, steps=10, batch=16)
+QUICK = Training(every=20, steps=10, batch_size=16)
 
 
 def network(width=3, arms=2):
@@ -129,7 +129,7 @@ def test_the_caller_may_reuse_its_tensor():
 
 
 def test_rewards_may_come_from_a_computation_that_tracks_gradients():
-    sampler = ThompsonSampler(network(), members=2, training=Training(every=4, steps=3, batch=4))
+    sampler = ThompsonSampler(network(), members=2, training=Training(every=4, steps=3, batch_size=4))
     for _ in range(2):
         made = sampler.act(some(4))
         sampler.update(made.ids, torch.ones(4, requires_grad=True) * 2)

@@ -26,7 +26,7 @@ class Training:
     Args:
         every: train whenever this many more rewards have come; with 0, only when `train` is called.
         steps: minibatches per training.
-        batch: rows per minibatch, drawn with replacement from the buffer.
+        batch_size: rows per minibatch, drawn with replacement from the buffer.
         lr: learning rate.
         fast_lr_scale: learning rate of r and s relative to the rest.
         weight_decay: weight decay of the shared weights.
@@ -35,15 +35,15 @@ class Training:
 
     every: int = 50
     steps: int = 100
-    batch: int = 256
+    batch_size: int = 256
     lr: float = 0.01
     fast_lr_scale: float = 1.0
     weight_decay: float = 0.0
     clip: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.every < 0 or self.steps < 1 or self.batch < 1:
-            raise ValueError(f"expected every >= 0, steps >= 1 and batch >= 1, got {self}")
+        if self.every < 0 or self.steps < 1 or self.batch_size < 1:
+            raise ValueError(f"expected every >= 0, steps >= 1 and batch_size >= 1, got {self}")
 
 
 class Trainer:
@@ -82,7 +82,7 @@ class Trainer:
                 self._step(ledger, chance)
 
     def _step(self, ledger: Ledger, chance: torch.Generator) -> None:
-        size = (min(self.training.batch, len(ledger)),)
+        size = (min(self.training.batch_size, len(ledger)),)
         places = torch.randint(len(ledger), size, generator=chance, device=chance.device)
         contexts, arms, rewards = (part.to(self.model.device) for part in ledger.rows(places))
         outputs = self.model.members(contexts)  # (members, N, arms)

@@ -26,6 +26,8 @@ from batchensemble.lab.studies.recipe import Recipe
 
 BASE = Recipe(data="digits", share=0.25, depth=8, width=1, epochs=40, batch=64, pad=0, precision="fp32")
 """A quarter of the digits: trained on all of them, one network makes hardly a mistake."""
+PARAMETERS = Quantity("parameters", "params", "M", 1e-6, 3, "lower")
+TIME = Quantity("training_seconds", "time", "s", digits=1, better="lower")
 ON_DIGITS = Quantity("information_known", "mutual information, digits", "nats", digits=3)
 ON_NOISE = Quantity("information_unknown", "mutual information, noise", "nats", digits=3)
 
@@ -42,7 +44,7 @@ DIGITS = Experiment(
     claim="Four members for the parameters of one network, beside one network and four.",
     study=CLASSIFICATION,
     show=(
-        comparison("accuracy", "nll", "ece", "parameters", "passes", "training_seconds", title="All methods on digits"),
+        comparison("accuracy", "nll", "ece", PARAMETERS, TIME, title="All methods on digits"),
         reliability_diagrams(),
         diversity_against_accuracy(panels="data"),
         training_curves("cross_entropy", "accuracy"),

@@ -20,8 +20,8 @@ SIGNS = BatchEnsemble(rows="repeated")
 METHODS: Mapping[str, Method] = {
     "single": Single(),
     "naive ensemble": Naive(),
-    "signs, sub-batches": BatchEnsemble(),
-    "signs, sub-batches, norm per member": BatchEnsemble(norm="member"),
+    "signs, split batch": BatchEnsemble(),
+    "signs, split batch, norm per member": BatchEnsemble(norm="member"),
     "signs, repeated": SIGNS,
     "signs, own crops": replace(SIGNS, rows="own crops"),
     "signs, P(+1) = 0.75": replace(SIGNS, init="sign(0.75)"),
@@ -30,7 +30,7 @@ METHODS: Mapping[str, Method] = {
     "signs, norm per member": replace(SIGNS, norm="member"),
     "signs, own crops, norm per member": replace(SIGNS, rows="own crops", norm="member"),
     "signs, P(+1) = 0.75, norm per member": replace(SIGNS, init="sign(0.75)", norm="member"),
-    "signs, slow vectors": replace(SIGNS, fast_lr_scale=0.5),
+    "signs, fast weights at half the rate": replace(SIGNS, fast_lr_scale=0.5),
     "signs, decay of the mean weight": replace(SIGNS, decay="mean"),
     "signs, rank 2": replace(SIGNS, rank=2),
     "signs, rank 4": replace(SIGNS, rank=4),
@@ -54,7 +54,7 @@ VARIANTS: Mapping[str, tuple[Method, Mapping[str, Any]]] = {
     "normal, fp32": (NORMAL, {"precision": "fp32"}),
 }
 """Recipes that need a GPU: as many rows as four members see, widths other than the paper's x4, full precision."""
-QUICK = ("single", "naive ensemble", "signs, sub-batches", "signs, rank 2", "normal, own crops, norm per member")
+QUICK = ("single", "naive ensemble", "signs, split batch", "signs, rank 2", "normal, own crops, norm per member")
 SHORT: Mapping[Scale, Callable[[Recipe], Recipe]] = {
     "paper": lambda base: replace(base, epochs=EPOCHS, schedule="cosine", weight_decay=5e-4),
     "small": lambda base: replace(base, schedule="cosine", weight_decay=5e-4),

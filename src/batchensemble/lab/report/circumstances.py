@@ -8,7 +8,7 @@ from batchensemble.lab.records import Record, Scale
 from batchensemble.lab.report.evidence import Evidence, number_of
 
 SCALE_MEANING: Mapping[Scale, str] = {
-    "paper": "the published setting",
+    "paper": "the published networks and data, trained as published unless the experiment says otherwise",
     "short": "the published networks, data and methods with a fifth of the epochs",
     "small": "smaller or shorter than the paper's setting, so not directly comparable with its numbers",
     "smoke": "tiny networks on synthetic or bundled data, trained for seconds: it shows that everything runs, and says "

@@ -43,7 +43,7 @@ class Summary:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> "Summary | None":
-        """Summarises numbers; `None` if there are none."""
+        """Summarise numbers; `None` if there are none."""
         if not numbers:
             return None
         mean = math.fsum(numbers) / len(numbers)
@@ -153,7 +153,7 @@ class Evidence:
         return tuple(number for number in found if number is not None)
 
     def summary(self, metric: str, **labels: str) -> Summary | None:
-        """Summarises a metric over the seeds of the runs with these labels; `None` if nothing was measured."""
+        """Summarise a metric over the seeds of the runs with these labels; `None` if nothing was measured."""
         return Summary.of(self.numbers(metric, **labels))
 
     def paper(self, metric: str, **labels: str) -> tuple[Published, ...]:

@@ -19,7 +19,7 @@ def print_whole(console: Console, table: RichTable) -> None:
 
 
 def drawn(table: Table) -> RichTable:
-    """Lays out a table for the terminal: our number, and the paper's in brackets."""
+    """Lay out a table for the terminal: our number, and the paper's in brackets."""
     shown = RichTable(
         title=table.title,
         caption=table.caption,
@@ -31,7 +31,7 @@ def drawn(table: Table) -> RichTable:
     rows = [_texts(line, table) for line in table.lines]
     for place, texts in enumerate(zip(table.headings, *rows, strict=True)):
         key = place < len(table.keys)
-        longest = max(len(word) for text in texts for word in (text.split() or [""]))
+        longest = max(len(word) for text in texts for word in text.replace(" ± ", "_±_").split() or [""])
         shown.add_column(texts[0], min_width=longest, justify="left" if key else "right")  # words stay whole
     for row in rows:
         shown.add_row(*row)

@@ -136,7 +136,7 @@ class Course:
     matrix: list[list[float]] = field(default_factory=list)
 
     def attend(self, number: int) -> None:
-        """Has the student learn a task, and tests it."""
+        """Have the student learn a task, and test it."""
         train, test = self.stream.task(number)
         training = self.settings.training(self.stream, self.seed, self.device)
         lesson = Lesson(number, train, training, self.folder / "trainings")

@@ -47,7 +47,7 @@ def pixels(images: Floats, rows: Places, columns: Places) -> Floats:
 
 
 def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirror", "reflect"]) -> Floats:
-    """Interpolates linearly between pixels: `images (N, H, W, C)` at positions `(N, H', W')`.
+    """Interpolate linearly between pixels: `images (N, H, W, C)` at positions `(N, H', W')`.
 
     Args:
         images: the images.
@@ -68,7 +68,7 @@ def sample(images: Floats, rows: Floats, columns: Floats, border: Literal["mirro
 
 
 def folded(places: Places, size: int, border: Literal["mirror", "reflect"]) -> Places:
-    """Brings positions outside `[0, size)` back by reflection at the border."""
+    """Bring positions outside `[0, size)` back by reflection at the border."""
     edge = 1 if border == "reflect" else 0
     period = 2 * (size - 1 + edge)
     wrapped = places % period
@@ -76,7 +76,7 @@ def folded(places: Places, size: int, border: Literal["mirror", "reflect"]) -> P
 
 
 def zoomed(images: Floats, factor: float) -> Floats:
-    """Enlarges the middle of `(N, S, S)` or `(N, S, S, C)` images by `factor >= 1` to their own size."""
+    """Enlarge the middle of `(N, S, S)` or `(N, S, S, C)` images by `factor >= 1` to their own size."""
     spread = zoom_matrix(images.shape[1], factor)
     enlarged: Floats = np.einsum("ih,jw,nhw...->nij...", spread, spread, images, optimize=True)
     return enlarged

@@ -52,7 +52,7 @@ def jpeg_compression(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def pixelate(x: Floats, severity: int, _: Randoms) -> Floats:
-    """Shrinks and enlarges every image, both with box filters."""
+    """Shrink and enlarge every image, both with box filters."""
     side = int(SIZE * (0.95, 0.9, 0.85, 0.75, 0.65)[severity - 1])
     box = Image.Resampling.BOX
     return pictured(x, lambda image: image.resize((side, side), box).resize((SIZE, SIZE), box))

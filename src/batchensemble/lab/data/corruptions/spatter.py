@@ -32,7 +32,7 @@ def spatter(x: Floats, severity: int, randoms: Randoms) -> Floats:
 
 
 def muddied(x: Floats, wet: NDArray[np.bool_], sigma: float) -> Floats:
-    """Covers what lies well inside the wet areas with mud."""
+    """Cover what lies well inside the wet areas with mud."""
     cover = smooth(wet.astype(np.float64), sigma)[..., None]
     cover = np.where(cover < 0.8, 0, cover)
     return x * (1 - cover) + MUD * cover
@@ -67,7 +67,7 @@ def distances(rims: NDArray[np.bool_]) -> Floats:
 
 
 def equalised(levels: NDArray[np.uint8]) -> Floats:
-    """Equalises every image's histogram: the lowest level becomes 0, the highest 255; a single level stays."""
+    """Equalise every image's histogram: the lowest level becomes 0, the highest 255; a single level stays."""
     counts = np.stack([np.bincount(image.ravel(), minlength=256) for image in levels])
     below = counts.cumsum(1)
     lowest, total = np.take_along_axis(counts, (counts > 0).argmax(1)[:, None], 1), levels[0].size

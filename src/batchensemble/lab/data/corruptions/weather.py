@@ -43,7 +43,7 @@ def plasma(noise: Floats, decay: float) -> Floats:
 
 
 def snow(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Whitens the image and adds flakes that fall both ways."""
+    """Whiten the image and add flakes that fall both ways."""
     mean, std, zoom, threshold, radius, sigma, kept = (
         (0.1, 0.2, 1.0, 0.6, 8, 3.0, 0.95),
         (0.1, 0.2, 1.0, 0.5, 10, 4.0, 0.9),

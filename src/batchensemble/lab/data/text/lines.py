@@ -27,7 +27,7 @@ class Text(Protocol):
 
     @property
     def stamp(self) -> str:
-        """Distinguishes it from other texts without reading it."""
+        """Distinguish it from other texts without reading it."""
         ...
 
     def lines(self) -> Iterator[bytes]:

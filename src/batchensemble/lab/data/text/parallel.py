@@ -71,7 +71,7 @@ class ParallelText:
 
     @property
     def stamp(self) -> list[str]:
-        """Distinguishes it from other parallel texts without reading it."""
+        """Distinguish it from other parallel texts without reading it."""
         return [side.stamp for part in self.sides for side in part]
 
     def _judged(self, source: bytes, target: bytes) -> Pair | None:

@@ -48,7 +48,7 @@ class ToyLanguage:
 
 
 def _invent(count: int, consonants: str, chance: random.Random) -> list[str]:
-    """Invents distinct words of two syllables."""
+    """Invent distinct words of two syllables."""
     syllables = [consonant + vowel for consonant in consonants for vowel in "aeiou"]
     return chance.sample([one + other for one in syllables for other in syllables], count)
 

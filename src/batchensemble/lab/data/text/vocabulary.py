@@ -42,7 +42,7 @@ class Vocabulary:
 
     @property
     def digest(self) -> str:
-        """Distinguishes it from other vocabularies."""
+        """Distinguish it from other vocabularies."""
         return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
 
     @classmethod

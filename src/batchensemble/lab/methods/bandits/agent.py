@@ -42,7 +42,7 @@ class Agent(ABC):
         return self.values(contexts).argmax(1)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Remembers the observation, and learns when it is due."""
+        """Remember the observation, and learn when it is due."""
         self.history.add(contexts, arms, rewards)
         if len(self.history) % self._every == 0:
             self.learn()

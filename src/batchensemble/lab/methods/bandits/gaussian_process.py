@@ -65,7 +65,7 @@ class GaussianProcessAgent(Agent):
         return value
 
     def learn(self) -> None:
-        """Conditions on the observations, and fits the kernel to them."""
+        """Condition on the observations, and fit the kernel to them."""
         self._condition()
         self._process.fit(self._method.steps)
 

@@ -55,7 +55,7 @@ class Posterior:
         self.count[at] += 1
 
     def refit(self, x: Tensor, arms: Tensor, y: Tensor) -> None:
-        """Recomputes the posterior from all observations: `(trials, n, width)`, `(trials, n)`, `(trials, n)`."""
+        """Recompute the posterior from all observations: `(trials, n, width)`, `(trials, n)`, `(trials, n)`."""
         x, y = x.double(), y.double()
         eye = self.prior.precision * torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
         for arm in range(self.mean.shape[1]):

@@ -65,7 +65,7 @@ class MultitaskProcess:
         self.conditioned = False
 
     def condition(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Conditions on `(trials, n, context_dim)`, `(trials, n)`, `(trials, n)`, and on nothing else."""
+        """Condition on `(trials, n, context_dim)`, `(trials, n)`, `(trials, n)`, and on nothing else."""
         self._model.set_train_data((_rows(contexts, arms),), rewards, strict=False)
         self.conditioned = True
 

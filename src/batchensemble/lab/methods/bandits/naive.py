@@ -44,7 +44,7 @@ class NaiveAgent(NetworkAgent):
         return answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
-        """Remembers the observation, for every network or for some of them."""
+        """Remember the observation, for every network or for some of them."""
         if self._shown is not None:
             self._shown.add(len(self.history))
         super().update(contexts, arms, rewards)

@@ -145,7 +145,7 @@ class Expandable(Stamped):
         return far
 
     def _send(self, moved: list[Tensor], old: Widths) -> None:
-        """Rewires split units: the new half takes over what the unit fed to new units and to the head."""
+        """Rewire split units: the new half takes over what the unit fed to new units and to the head."""
         for place, units in enumerate(moved[:-1]):
             weight = self.net.weights()[place + 1][0]
             by_unit = weight.unflatten(1, (self.net.widths[place], -1))[old[place + 1] :]

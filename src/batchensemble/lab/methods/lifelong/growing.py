@@ -91,7 +91,7 @@ class Growing(nn.Module):
             columns = (kept[:, None] * each + torch.arange(each, device=kept.device)).flatten()
 
     def new_entries(self, old: Widths) -> Masks:
-        """Masks weights to or from units beyond `old`, and those units' biases, in the order of `parameters`."""
+        """Mask weights to or from units beyond `old`, and those units' biases, in the order of `parameters`."""
         masks: Masks = []
         firsts = [self.weights()[0][0].shape[1], *old[:-1]]
         places = zip(self.weights(), old, firsts, self.inputs_per_unit(), strict=True)

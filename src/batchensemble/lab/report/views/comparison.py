@@ -19,7 +19,7 @@ def comparison(
     name: str = "table",
     title: str = "",
 ) -> View:
-    """Tabulates metrics; a cell whose run is missing says so.
+    """Tabulate metrics; a cell whose run is missing says so.
 
     Rows of which nothing was run are left out as long as there are others; the caption counts what is missing.
 

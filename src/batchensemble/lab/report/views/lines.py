@@ -78,7 +78,7 @@ class Curve:
 
 
 def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
-    """Explains lines and bands if any curve has several seeds.
+    """Explain lines and bands if any curve has several seeds.
 
     Examples:
         >>> band_words([Curve.over([([1], [0.5])])]), band_words([Curve.over([([1], [0.5])] * 2)])[:15]
@@ -162,7 +162,7 @@ def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
 
 
 def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None:
-    """Labels the axes; counts have integer ticks."""
+    """Label the axes; counts have integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     panel.set(xlabel=xlabel, ylabel=textwrap.fill(ylabel, 28))

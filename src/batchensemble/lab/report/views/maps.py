@@ -140,7 +140,7 @@ def _column(axes: "NDArray[Any]", drawn: _Map | None, *, first: bool) -> None:
 
 
 def _frame(panel: "Axes", drawn: _Map) -> None:
-    """Frames the correct class, and separates mean, members and single by lines."""
+    """Frame the correct class, and separate mean, members and single by lines."""
     from matplotlib.patches import Rectangle
 
     height = len(drawn.rows)

@@ -138,7 +138,7 @@ def _mark(one: _Recipe) -> dict[str, Any]:
 
 
 def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places a label near every point `(N, 2)`, as close as possible without covering a point or another label.
+    """Place a label near every point `(N, 2)`, as close as possible without covering a point or another label.
 
     Examples:
         >>> places = beside(np.array([[0.0, 0.0], [100.0, 0.0]]))
