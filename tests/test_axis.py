@@ -99,14 +99,6 @@ def test_what_carries_rows_in_a_batch_does_so_in_its_parts() -> None:
     assert [len(t) for t in tensors(edge().repeat(part, M))] == [2 * M, 2, 2, 2 * M]
 
 
-def test_one_more_row_is_the_first() -> None:
-    x, table = torch.arange(N), torch.ones(5)
-    args, kwargs, _ = edge().one_more(edge().given((x,), {"also": [x, table]}))
-    assert args[0].tolist() == [*range(N), 0]
-    assert torch.equal(kwargs["also"][0], args[0])
-    assert kwargs["also"][1] is table
-
-
 def test_repeat_keeps_channels_last() -> None:
     x = torch.ones(N, 3, 2, 2).contiguous(memory_format=torch.channels_last)
     (ours,), _ = repeated(edge(), x)

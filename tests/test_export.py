@@ -126,14 +126,16 @@ def test_onnx_answers_batches_of_any_size(options, tmp_path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_weights_that_are_too_large_for_one_file_travel_beside_it(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD", 0)
+@pytest.mark.parametrize("options", [{}, {"external_data": True}], ids=["too large", "asked for"])
+def test_weights_may_travel_beside_the_graph(options, tmp_path, monkeypatch) -> None:
+    if not options:
+        monkeypatch.setattr("torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD", 0)
     path, moved, x = tmp_path / "ensemble.onnx", tmp_path / "moved", torch.randn(4, 3, 6, 6)
     moved.mkdir()
     for shift in (0.0, 0.1):  # the second replaces the first
         model = ensemble()
         model.net.head.weight.data += shift
-        be.export_onnx(model, x, path=path)
+        be.export_onnx(model, x, path=path, **options)
         assert sorted(file.name for file in tmp_path.iterdir()) == ["ensemble.onnx", "ensemble.onnx.data", "moved"]
         for file in (path, tmp_path / "ensemble.onnx.data"):
             shutil.copy(file, moved)
@@ -154,9 +156,9 @@ def test_a_full_disk_says_so_and_the_old_file_stays(tmp_path, monkeypatch) -> No
     path, save = tmp_path / "ensemble.onnx", torch.onnx.ONNXProgram.save
     path.write_text("old")
 
-    def to_a_full_disk(program, destination) -> None:
+    def to_a_full_disk(program, destination, **options) -> None:
         Path(destination).symlink_to("/dev/full")
-        save(program, destination)
+        save(program, destination, **options)
 
     monkeypatch.setattr(torch.onnx.ONNXProgram, "save", to_a_full_disk)
     with pytest.raises(OSError, match=r"the disk is full; .*ensemble\.onnx is as it was before"):

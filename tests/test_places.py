@@ -1,4 +1,4 @@
-"""Where outputs hold their rows: by sizes, and by what one row more changes."""
+"""Where outputs hold their rows: by their sizes, and by what was seen at other sizes."""
 
 import copy
 from typing import Any
@@ -9,14 +9,15 @@ from ensembles import mlp
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.places import Batch, Finder, Place, unfold
+from batchensemble import places
+from batchensemble.places import Batch, Finder, unfold
 
 M, N = 3, 4
 
 
 def unfolded(x: Tensor, axis: int = 0, late: bool = False, kept: int = N) -> Tensor:
-    places = Finder().find(x, Batch(axis, M, N, late), lambda: None)
-    return unfold(x, places, M, (kept, N))  # type: ignore[no-any-return]
+    found = Finder().find(x, x, Batch(axis, M, N, late), tuple)
+    return unfold(x, found, M, (kept, N))  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -47,29 +48,6 @@ def test_a_trunk_answers_for_every_member() -> None:
     assert torch.equal(unfolded(x, late=True), torch.stack([x] * M))
     assert torch.equal(unfolded(x, late=True, kept=1), torch.stack([x[:1]] * M))
     assert unfolded(x) is x
-
-
-@pytest.mark.parametrize(
-    ("shape", "larger", "place"),
-    [
-        ((M * N, M * N, 5), (M * N, M * (N + 1), 5), Place(1)),
-        ((M * N, M * N, 5), (M * (N + 1), M * N, 5), Place(0)),
-        ((M * N, M * N), (M * (N + 1), M * (N + 1)), Place(0)),  # all rows against all rows
-        ((2 * M * N, M * N), (2 * M * (N + 1), M * N), Place(0)),
-        ((N, M * N), (N, M * (N + 1)), Place(1)),
-        ((N, M * N), (N + 1, M * N), Place(0, common=True)),
-        ((M * N, M * N), (M * N, M * N), None),
-    ],
-)
-def test_what_grows_with_the_batch_holds_its_rows(shape: Any, larger: Any, place: Place | None) -> None:
-    found = Finder().find({"y": torch.zeros(shape)}, Batch(0, M, N, late=True), lambda: {"y": torch.zeros(larger)})
-    assert found == (place,)
-
-
-def test_another_output_for_one_row_more_says_nothing() -> None:
-    x = torch.zeros(M * N, M * N)
-    for larger in (x, x), x[None], None:
-        assert Finder().find(x, Batch(0, M, N), lambda larger=larger: larger) == (Place(0),)
 
 
 class TimeFirst(nn.Module):
@@ -107,71 +85,116 @@ class State(nn.Module):
         return self.lstm(x)[1][0]  # type: ignore[no-any-return]
 
 
+def own(model: be.Ensemble, x: Tensor) -> Tensor:
+    return torch.stack([model.extract(i)(x) for i in range(len(model))])
+
+
 @pytest.mark.parametrize(
-    ("net", "shape"), [(TimeFirst, (N, M * N, 4)), (Flat, (N, 2, 4)), (State, (1, 7, 4))], ids=lambda x: str(x)
+    ("net", "seen", "shape"),
+    [
+        (TimeFirst, (N, M * N + 1, 4), (N, M * N, 4)),
+        (Flat, (N + 1, 2, 4), (N, 2, 4)),
+        (State, (2, 7, 4), (1, 7, 4)),
+    ],
 )
-def test_members_answer_where_other_axes_have_as_many_rows(net: Any, shape: tuple[int, ...]) -> None:
-    model = be.convert(net().double(), M, combine="mean").eval()
+def test_what_was_seen_at_another_size_tells_where_rows_are(net: Any, seen: Any, shape: Any) -> None:
+    model = be.convert(nn.Sequential(net()).double(), M, combine="mean").eval()
     x = torch.randn(shape, dtype=torch.float64)
-    expected = torch.stack([model.extract(i)(x) for i in range(M)])
-    torch.testing.assert_close(model.members(x), expected)
-    torch.testing.assert_close(model(x), expected.mean(0))
+    if net is not Flat:  # several rows on the batch axis are likelier than rows elsewhere
+        assert model.members(x).shape != own(model, x).shape or not torch.equal(model.members(x), own(model, x))
+    be.verify(model, torch.randn(seen, dtype=torch.float64))  # which learns it for the model
+    torch.testing.assert_close(model.members(x), own(model, x))
+    torch.testing.assert_close(model(x), own(model, x).mean(0))
 
 
 def test_after_a_late_fan_out_as_well() -> None:
     model = be.convert(nn.Sequential(nn.Linear(4, 4), TimeFirst()).double(), M, combine="mean", fan_out="1").eval()
+    model.members(torch.randn(N, N + 1, 4, dtype=torch.float64))
     x = torch.randn(N, N, 4, dtype=torch.float64)  # as many steps as rows before the cut
-    expected = torch.stack([model.extract(i)(x) for i in range(M)])
-    torch.testing.assert_close(model.members(x), expected)
+    torch.testing.assert_close(model.members(x), own(model, x))
 
 
-def test_one_more_row_is_tried_once_for_every_size() -> None:
-    model = be.convert(TimeFirst(), M).eval()
-    state = torch.random.get_rng_state()
-    for _ in range(3):
-        model.members(torch.zeros(N, M * N, 4))
-    assert model.net.calls == 4
-    model.members(torch.zeros(N, M * N + 1, 4))
-    assert model.net.calls == 5
-    assert torch.equal(torch.random.get_rng_state(), state)
-    fewer = copy.deepcopy(model).keep_members([0, 1])
-    assert fewer.members(torch.zeros(N, 2 * N, 4)).shape == (2, 2 * N, N, 9)
+def test_calls_that_differ_by_a_constant_or_in_mode_are_remembered_apart() -> None:
+    class Either(TimeFirst):
+        def forward(self, x: Tensor, time_first: bool = False) -> Tensor:
+            y = super().forward(x)
+            return y if time_first and not self.training else y.transpose(0, 1)
+
+    model, x = be.convert(Either(), M).eval(), torch.randn(N, M * N, 4)
+    longer = torch.randn(N, M * N + 1, 4)
+    model.members(longer, time_first=True)
+    assert model.members(x, time_first=True).shape == (M, M * N, N, 9)
+    assert model.members(x).shape == (M, N, M * N, 9)
+    assert model.train().members(x, time_first=True).shape == (M, N, M * N, 9)
 
 
-def test_nothing_is_tried_where_a_cache_could_notice() -> None:
-    model = be.convert(TimeFirst(), M).eval()
-    model.members(torch.zeros(N, M * N, 4), cache=object())
-    assert model.net.calls == 1
-
-
-def test_a_trial_moves_no_statistics() -> None:
-    net = nn.Sequential(nn.BatchNorm1d(M * N), TimeFirst())
-    model, twin = be.convert(net, M).train(), copy.deepcopy(net)
-    x = torch.randn(N, M * N, 4)
-    assert model.members(x).shape == (M, M * N, N, 9)
-    assert model.training
-    twin(x.repeat(M, 1, 1))
-    torch.testing.assert_close(model.net[0].running_mean, twin[0].running_mean)
-    assert model.net[0].num_batches_tracked == 1
-
-
-def test_a_network_need_not_take_one_row_more() -> None:
-    class Pairs(TimeFirst):
+def test_a_call_without_an_answer_is_not_remembered() -> None:
+    class Loses(TimeFirst):
         def forward(self, x: Tensor, cache: Any = None) -> Tensor:
-            return super().forward(x.unflatten(0, (-1, 2)).flatten(0, 1))
+            y = super().forward(x)
+            return y[:, 1:] if x.shape[1] == 2 else y
 
-    model = be.convert(Pairs(), M).eval()
-    assert model.members(torch.zeros(N, M * N, 4)).shape == (M, N, M * N, 9)
+    model = be.convert(Loses(), M).eval()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="does not hold the 12 rows"):
+            model.members(torch.randn(N, 2, 4))
+        assert model.members(torch.randn(N, 3, 4)).shape == (M, 3, N, 9)
 
 
-def test_nothing_is_tried_where_sizes_tell() -> None:
-    model = be.convert(nn.Sequential(TimeFirst()), M).eval()
+def test_members_are_counted() -> None:
+    model = be.convert(TimeFirst(), M).eval()
     model.members(torch.zeros(N, 5, 4))
-    assert model.net[0].calls == 1
+    assert copy.deepcopy(model).keep_members([0, 1]).members(torch.zeros(N, 2 * N, 4)).shape == (2, 2 * N, N, 9)
+
+
+def test_memory_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "MOST", 3)
+    model = be.convert(TimeFirst(), M).eval()
+    for number in range(9):
+        assert model.members(torch.zeros(N, 5, 4), cache=number).shape == (M, 5, N, 9)
+    assert len(model._finder._seen) <= 4
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_graphs_that_begin_anew_inside_a_network(dynamic: bool | None) -> None:
+    class Breaks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 5), nn.Linear(5, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.body(x)
+            torch._dynamo.graph_break()
+            return self.head(y)  # type: ignore[no-any-return]
+
+    model = be.convert(Breaks(), M).eval()
+    compiled = torch.compile(model, backend="eager", dynamic=dynamic)
+    with torch.no_grad():
+        for rows in (8, 5, 3, 11):
+            x = torch.randn(rows, 4)
+            torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_a_state_from_before_a_late_fan_out_has_members_too() -> None:
+    class Trunk(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 3)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            y, (h, _) = self.lstm(x)
+            return self.head(y[:, -1]), h
+
+    model = be.convert(Trunk(), M, fan_out="head").eval()
+    for rows in (1, N):
+        logits, h = model.members(torch.randn(rows, 6, 4))
+        assert logits.shape == (M, rows, 3)
+        assert h.shape == (M, 1, rows, 5)
 
 
 def test_a_graph_takes_a_symbolic_batch_for_no_number() -> None:
     model, x = be.convert(TimeFirst(), M).eval(), torch.randn(N, M * N, 4)
+    model.members(torch.randn(N, 5, 4))
     program = be.export_program(model, x)
     probs = program.module()(x)[0]
     torch.testing.assert_close(probs, model.predict(x).probs)

@@ -108,9 +108,10 @@ def llama() -> tuple[Any, list[dict[str, Any]], str]:
     return net, [{"input_ids": words, "labels": words} for words in WORDS[:16]], "model.layers.0.mlp.up_proj"
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("steps", [1, 4])
 @pytest.mark.parametrize("make", [convnext, llama])  # one takes no count of labels, the other shifts its labels
-def test_gradients_are_those_of_the_network_however_they_are_accumulated(make: Any, steps: int, tmp_path) -> None:
+def test_gradients_are_those_of_the_network(make: Any, steps: int, smoothing: float, tmp_path) -> None:
     torch.manual_seed(0)
     net, rows, layer = make()
     model, found = be.convert(net, members=2, init="ones"), []
@@ -123,6 +124,7 @@ def test_gradients_are_those_of_the_network_however_they_are_accumulated(make: A
             per_device_train_batch_size=16 // steps,
             gradient_accumulation_steps=steps,
             max_grad_norm=0,
+            label_smoothing_factor=smoothing,
             label_names=["labels"],
             save_strategy="no",
             use_cpu=True,

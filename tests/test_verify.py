@@ -1,5 +1,6 @@
 """verify: silent on what works, loud and precise on what the shapes cannot tell."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -311,3 +312,12 @@ def test_the_model_answers_as_ever_while_it_is_verified() -> None:
     be.verify(model, rows().float())
     assert seen
     assert all(seen)
+
+
+def test_what_cannot_be_copied_is_no_obstacle() -> None:
+    net = nn.Sequential(torch.nn.utils.spectral_norm(nn.Linear(4, 5)), nn.Linear(5, 3))
+    model = be.convert(net, M, copy=False).train()
+    model.lock = threading.Lock()
+    model(torch.randn(N, 4)).sum().backward()  # the normalised weight now has a history
+    be.verify(model, torch.randn(N, 4))
+    assert model.training

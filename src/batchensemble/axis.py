@@ -94,10 +94,6 @@ class Edge:
         """Some of the rows."""
         return self._map(given, lambda _, tensor, axis: tensor.narrow(axis, start, size))
 
-    def one_more(self, given: Given) -> Given:
-        """The same rows, and the first one once more."""
-        return self._map(given, lambda _, tensor, axis: torch.cat([tensor, tensor.narrow(axis, 0, 1)], axis))
-
     def check_parts(self, given: Given, fits: bool) -> None:
         """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
 

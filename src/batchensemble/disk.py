@@ -97,7 +97,7 @@ def written_together(path: Path) -> Iterator[Path]:
 
     So `path` is never there without the others. Where one of them replaces a file that an old `path` needed, the old
     `path` is removed first: a process killed in that moment leaves none, rather than one that reads what is another's.
-    Otherwise this is as `written_whole`.
+    Otherwise this is as `written_whole`, except that only one process at a time may write to `path`.
 
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.

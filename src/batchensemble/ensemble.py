@@ -4,15 +4,13 @@ import copy
 import inspect
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
-from torch.random import fork_rng
 
 from batchensemble import files
 from batchensemble.answers import Answers, Field
@@ -21,15 +19,16 @@ from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
 from batchensemble.nn.convert import Conversion, restore_
-from batchensemble.nn.converted import Pick
+from batchensemble.nn.converted import Pick, shallow_copy_as
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_count
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
+from batchensemble.nn.twin import sharing_copy
 from batchensemble.places import Batch, Finder, unfold
 from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
-from batchensemble.trees import is_plain, tensors
+from batchensemble.trees import constants, tensors
 
 
 class Ensemble(nn.Module):
@@ -96,6 +95,13 @@ class Ensemble(nn.Module):
         """What print shows."""
         return f"members={len(self)}, combine={self.settings.combine!r}"
 
+    def _get_name(self) -> str:
+        """The network's name: Transformers' Trainer knows by it which networks shift their labels."""
+        return type(self.net).__name__
+
+    def __repr__(self) -> str:
+        return f"Ensemble of {super().__repr__()}"
+
     # ---- answering -----------------------------------------------------------------------------------------------
 
     def forward(self, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
@@ -158,8 +164,9 @@ class Ensemble(nn.Module):
         given = given if sent == rows else self.edge.repeat(given, sent)
         batch = Batch(self.settings.batch_dim, len(self), sent, late)
         output = self._repeated(given, batch)
-        places = self._finder.find(output, batch, lambda: self._with_one_more(given, batch))
         answer = Field.find(output, self.settings.output).get(output)
+        kind = lambda: (self.training, constants((given.args, given.kwargs)))  # noqa: E731
+        places = self._finder.find(output, answer, batch, kind)
         place = next(place for tensor, place in zip(tensors(output), places, strict=True) if tensor is answer)
         if place is None or place.common:
             raise ValueError(f"the network's answer does not hold the {rows * len(self)} rows of {len(self)} members")
@@ -171,20 +178,6 @@ class Ensemble(nn.Module):
         args, kwargs, _ = self.edge.repeat(given, members, late)
         count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
         return travel(self._route(count, None, copies), self._through, args, kwargs)
-
-    @torch.no_grad()
-    def _with_one_more(self, given: Given, batch: Batch) -> Any:
-        """What the network returns for one row more; `None` if it does not take as many.
-
-        Nor where another pass could be noticed: with a cache among the inputs, or in one of several processes, which
-        may have to gather weights together.
-        """
-        together = torch.distributed.is_available() and torch.distributed.is_initialized()
-        if together or not is_plain((given.args, given.kwargs)):
-            return None
-        generators = [self.device] if self.device.type == "cuda" else []
-        with suppress(Exception), evaluating(self), fork_rng(generators):  # no statistics move, no numbers are drawn
-            return self._repeated(self.edge.one_more(given), batch._replace(rows=batch.rows + 1))
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -388,6 +381,14 @@ class Ensemble(nn.Module):
     def dtype(self) -> torch.dtype:
         """The type of the network's parameters."""
         return next(self.net.parameters()).dtype
+
+
+def twin_of(model: Ensemble) -> Ensemble:
+    """An ensemble around a copy of the network that shares its tensors; what one learns of outputs, the other knows."""
+    twin = cast(Ensemble, shallow_copy_as(type(model), model, without=("forward", "_side_by_side")))
+    twin._modules["net"] = sharing_copy(model.net)
+    twin._sign()
+    return twin
 
 
 def check_ensemble(model: object) -> None:

@@ -89,7 +89,8 @@ def export_onnx(
         path: where the file goes. It is written beside this path and then renamed, after any file of weights, so that
             it is complete or absent.
         input_names: what the graph calls its inputs; by default the network's own argument names.
-        **options: further options of `torch.onnx.export`.
+        **options: further options of `torch.onnx.export`; `external_data=True` puts weights of any size into a file of
+            their own.
 
     Returns:
         The names of the graph's outputs, in order.
@@ -116,7 +117,7 @@ def export_onnx(
             **options,
         )
     with written_together(path) as folder:
-        program.save(folder / path.name)  # type: ignore[union-attr]
+        program.save(folder / path.name, external_data=options.get("external_data"))  # type: ignore[union-attr]
     return served.names
 
 

@@ -1,17 +1,17 @@
 """Where the tensors of a network's output hold their rows, and how these come apart into members.
 
 Sizes tell, as long as no other axis happens to have as many: `(T, N, classes)` looks like `(N, T, classes)` once T is
-`members * N`. Then one row more tells: the axis that grows holds the rows.
+`members * N`. Then what was seen at other sizes tells, and else the batch axis is taken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from batchensemble.nn.rows import axis_for_rows, rows_in
-from batchensemble.nn.tracing import is_known
+from batchensemble.nn.rows import axis_for_rows
+from batchensemble.nn.tracing import is_exporting, is_known
 from batchensemble.trees import map_tensors, tensors
 
 
@@ -37,73 +37,78 @@ class Place(NamedTuple):
 Places = tuple[Place | None, ...]
 """For every tensor of an output, in order; `None` for one without rows."""
 
+MOST = 1000  # places to remember
+_UNSEEN = Place(-1)
+
 
 def readings(tensor: Tensor, batch: Batch) -> list[Place]:
     """Every way to read a tensor's shape, the likeliest first.
 
-    Rows are on the batch axis; else on an axis that has as many (an LSTM's h_n has them on axis 1); else there are
-    several on the batch axis for each row outside (windows, frames).
+    Rows are on the batch axis, possibly several for each row outside (windows, frames); else on an axis that has as
+    many (an LSTM's h_n has them on axis 1).
 
     Examples:
-        >>> import torch
         >>> readings(torch.zeros(20, 3), Batch(axis=0, members=4, rows=5))
         [Place(axis=0, common=False)]
         >>> readings(torch.zeros(20, 20, 3), Batch(axis=0, members=4, rows=5))
         [Place(axis=0, common=False), Place(axis=1, common=False)]
     """
+    found = _readings(tensor, batch, is_known)
+    if found or not torch.compiler.is_compiling() or is_exporting():
+        return found
+    return _readings(tensor, batch, bool)  # where the compiler began anew inside the network, its sizes are unrelated
+
+
+def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> list[Place]:
     axis, members, rows, late = batch
-    before = rows_in(tensor, axis) if late and members > 1 and rows else None
-    common = [Place(axis_for_rows(tensor, axis), True)] if before is not None and is_known(before == rows) else []
-    whole = members * rows
-    equal = [Place(at) for at in range(tensor.ndim) if is_known(tensor.shape[at] == whole)]
-    equal.sort(key=lambda place: place.axis != axis)
-    return [*common, *equal, *([Place(axis)] if _holds_several(tensor, axis, whole) else [])]
-
-
-def _holds_several(tensor: Tensor, axis: int, whole: int) -> bool:
-    if tensor.ndim <= axis or not is_known(whole > 0):
-        return False
-    size = tensor.shape[axis]
-    return is_known(size > whole) and is_known(size % whole == 0)
+    whole, sizes = members * rows, tensor.shape
+    several = tensor.ndim > axis and holds(whole > 0) and holds(sizes[axis] > whole) and holds(sizes[axis] % whole == 0)
+    equal = [Place(at) for at in range(tensor.ndim) if holds(sizes[at] == whole)]
+    found = sorted([*([Place(axis)] if several else []), *equal], key=lambda place: place.axis != axis)
+    if not late or members == 1 or not holds(rows > 0):
+        return found
+    common = [Place(at, common=True) for at in range(tensor.ndim) if holds(sizes[at] == rows)]
+    first = [place for place in common if place.axis == axis_for_rows(tensor, axis)]
+    return [*first, *found] or common[:1]
 
 
 class Finder:
-    """Finds the places of an output's tensors; where sizes leave them open, one row more is tried, once for every size.
+    """Finds the places of an output's tensors; where sizes leave one open, it is where it was at other sizes.
 
-    Not in a graph, where nothing can be tried.
+    In a graph only sizes count: it has one, or goes by symbols.
     """
 
     def __init__(self) -> None:
-        self._tried: dict[Any, Places] = {}
+        self._seen: dict[Hashable, Place | None] = {}  # empty as long as all rows were on the batch axis
 
-    def find(self, output: Any, batch: Batch, with_one_more: Callable[[], Any]) -> Places:
-        """The places in `output`; `with_one_more()` is the output for one row more, or `None` if it cannot be had."""
-        found = [readings(tensor, batch) for tensor in tensors(output)]
-        likeliest = tuple(each[0] if each else None for each in found)
-        if torch.compiler.is_compiling() or all(len(each) < 2 for each in found) or not batch.rows:
-            return likeliest
-        key = batch, tuple(tensor.shape for tensor in tensors(output))
-        if key not in self._tried:
-            larger = with_one_more()
-            if larger is None:
-                return likeliest
-            self._tried[key] = _grown_places(output, larger, batch) or likeliest
-        return self._tried[key]
+    def find(self, output: Any, answer: Tensor, batch: Batch, call: Callable[[], Hashable]) -> Places:
+        """The places in an output.
 
+        Args:
+            output: what the network returned.
+            answer: the tensor in it that must have rows.
+            batch: what the network was given.
+            call: tells calls apart whose outputs may be laid out in different ways.
+        """
+        every = tensors(output)
+        found = [readings(tensor, batch) for tensor in every]
+        usual = all(each == [(batch.axis, False)] or not tensor.ndim for tensor, each in zip(every, found, strict=True))
+        if torch.compiler.is_compiling() or not batch.rows or (usual and not self._seen):
+            return tuple(each[0] if each else None for each in found)
+        if len(self._seen) > MOST:
+            self._seen.clear()
+        kind = call(), tuple(tensor.ndim for tensor in every)
+        numbered = enumerate(zip(every, found, strict=True))
+        return tuple(self._place((*kind, number), each, tensor is answer) for number, (tensor, each) in numbered)
 
-def _grown_places(output: Any, larger: Any, batch: Batch) -> Places | None:
-    """The readings that agree with what the network returns for one row more; `None` if that is something else."""
-    pairs = list(zip(tensors(output), tensors(larger), strict=False))
-    alike = len(tensors(output)) == len(tensors(larger)) and all(a.ndim == b.ndim for a, b in pairs)
-    return tuple(_grown(a, b, batch) for a, b in pairs) if alike else None
-
-
-def _grown(tensor: Tensor, larger: Tensor, batch: Batch) -> Place | None:
-    rows = batch.rows
-    for place in readings(tensor, batch):
-        if larger.shape[place.axis] * rows == tensor.shape[place.axis] * (rows + 1):
-            return place
-    return None
+    def _place(self, key: Hashable, found: list[Place], has_rows: bool) -> Place | None:
+        seen = self._seen.get(key, _UNSEEN)
+        if found and (seen is None or seen in found):
+            return seen
+        place = found[0] if found else None
+        if len(found) < 2 and not (place is None and has_rows):
+            self._seen[key] = place
+        return place
 
 
 def unfold(output: Any, places: Places, members: int, share: tuple[int, int] = (1, 1)) -> Any:

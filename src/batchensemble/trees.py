@@ -66,17 +66,16 @@ def tensors(tree: Any) -> list[Tensor]:
     return [tensor for part in (items(tree) or {}).values() for tensor in tensors(part)]
 
 
-def is_plain(tree: Any) -> bool:
-    """Whether a nested structure holds tensors and constants only: nothing that a network could change, as a cache.
+def constants(tree: Any) -> tuple[Any, ...]:
+    """The plain constants in a nested structure, in order.
 
     Examples:
-        >>> is_plain({"x": [1, "text"], "y": None}), is_plain([object()])
-        (True, False)
+        >>> constants({"x": [1, "text"], "y": None, "z": object()})
+        (1, 'text', None)
     """
-    if isinstance(tree, Tensor | str | int | float | complex | None):
-        return True
-    parts = items(tree)
-    return parts is not None and all(is_plain(part) for part in parts.values())
+    if isinstance(tree, str | int | float | complex | None):
+        return (tree,)
+    return tuple(leaf for part in (items(tree) or {}).values() for leaf in constants(part))
 
 
 def _is_dataclass(tree: Any) -> bool:

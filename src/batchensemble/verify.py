@@ -9,11 +9,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from batchensemble.ensemble import Ensemble, check_ensemble
+from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
 from batchensemble.nn.member import MemberModule, put_
-from batchensemble.nn.twin import sharing_copy
 from batchensemble.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
@@ -53,7 +52,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     if model.edge.rows(args, kwargs)[0] == 0:
         raise ValueError("there are no rows to verify the members on: give at least two")
     refuse_changed(model.net)
-    model = sharing_copy(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
+    model = twin_of(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
     _move_apart_(model.net)
     with fast_path.off_everywhere():
         outputs = model.members(*args, **kwargs)

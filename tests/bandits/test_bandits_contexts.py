@@ -23,6 +23,14 @@ class Looks(nn.Module):
         return self.head(self.table[words].flatten(1))
 
 
+class Insists(Looks):
+    """Checks its inputs by an assertion."""
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        assert words.dtype == torch.int64
+        return super().forward(words)
+
+
 def embedding() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(12, 2))
@@ -32,7 +40,7 @@ def sampler(net: nn.Module, **options: object) -> ThompsonSampler:
     return ThompsonSampler(net, members=3, training=Training(every=4, steps=2), **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("net", [embedding, Looks])
+@pytest.mark.parametrize("net", [embedding, Looks, Insists])
 @pytest.mark.parametrize(
     "given", [WORDS, WORDS.tolist(), WORDS.int(), WORDS.numpy()], ids=lambda given: type(given).__name__
 )
@@ -84,3 +92,8 @@ def test_what_a_network_says_to_contexts_that_it_does_not_take() -> None:
         sampler(network()).act([[1, 2]])
     assert len(one.act(WORDS)) == 4  # nothing was decided, and nothing was learned about it
     assert one.decided == 4
+
+
+def test_integers_that_a_float_cannot_hold_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"integers that torch\.float32 cannot hold"):
+        sampler(network()).act([[2**24 + 1, 0, 0]])

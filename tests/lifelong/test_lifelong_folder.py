@@ -233,6 +233,29 @@ def test_tasks_learned_together_and_cut_short_between_their_files_are_learned_ag
     assert all(torch.equal(again(x, name), whole(x, name)) for name in together)
 
 
+def test_forgetting_one_of_several_whose_checkpoint_a_kill_has_left_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    learner.learn(data(2), "first")
+
+    unlink = Path.unlink
+
+    def killed(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "learning.pt":  # all tasks are written by then
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn_together({"a": data(0), "b": data(1)})
+    monkeypatch.undo()
+    again = Learner(net(), head=32, folder=tmp_path, training=QUICK)
+    assert again.tasks == ("first", "a", "b")
+    again.forget("b")
+    assert Learner(net(), head=32, folder=tmp_path).tasks == ("first", "a")
+
+
 def test_a_loaded_task_is_the_newest_also_after_a_restart(tmp_path: Path) -> None:
     learner = Learner(net(), head=32, folder=tmp_path / "home", training=QUICK)
     for seed, name in enumerate("ab"):

@@ -50,6 +50,8 @@ class Contexts:
         x = given.to(self._type_for(given), copy=True)  # the caller may reuse its own
         if not x.isfinite().all():
             raise ValueError("contexts must be finite, but hold NaN or infinity")
+        if not given.is_floating_point() and not torch.equal(x.to(given.dtype), given):
+            raise ValueError(f"contexts hold integers that {x.dtype} cannot hold: give numbers, or smaller integers")
         return x
 
     @contextmanager
@@ -84,8 +86,8 @@ class Contexts:
         """What the network says to contexts that it does not take."""
         try:
             self.model(x.to(self.model.device), member=0)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, MemoryError):
             raise
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except Exception as error:  # networks check their inputs in many ways
             return error
         return None

@@ -53,13 +53,17 @@ class Folder:
 
     def _torn(self) -> set[Path]:
         """Files of tasks that were learned together, if a kill came before the last of them was written."""
+        together = self._just_learned()
+        return set() if together <= self._files() else together
+
+    def _just_learned(self) -> set[Path]:
+        """Where the tasks of a training belong that was done, but whose checkpoint a kill has left; else nothing."""
         state = None
         with suppress(DamagedCheckpoint):  # it is reported when the next task is learned
             state = read_checkpoint(self.unfinished)
         if not state or "optimizer" in state:  # the training was not done
             return set()
-        together = {self.task(name) for name, *_ in state["identity"]["tasks"]}
-        return set() if together <= self._files() else together
+        return {self.task(name) for name, *_ in state["identity"]["tasks"]}
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -161,6 +165,8 @@ class Folder:
             tasks: those that stay.
             name: the task that was dropped.
         """
+        if (together := self._just_learned()) and together <= self._files():
+            self.unfinished.unlink()  # or, once a file is gone, it would look as if a kill had come in between
         newest = max(tasks.numbers)
         if newest + 1 < tasks.learned:
             place = tasks.numbers.index(newest)

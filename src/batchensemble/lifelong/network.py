@@ -10,12 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, twin_of
 from batchensemble.lifelong.head import TaskHead
 from batchensemble.nn.changed import member_modules
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.rows import places_of
-from batchensemble.nn.twin import sharing_copy
 
 
 class Tasks(nn.Module):
@@ -164,7 +163,7 @@ def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None
         likes: the members that the new ones start as.
         fresh: if given, the source of new r and s, by the initialisation of `batchensemble.convert`.
     """
-    new = sharing_copy(ensemble)
+    new = twin_of(ensemble)
     new.keep_members(likes)
     for _, module in member_modules(new.net):
         drawn = module.fresh(len(likes), fresh) if fresh is not None else {}

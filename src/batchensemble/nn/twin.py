@@ -3,13 +3,13 @@
 import copy
 from typing import TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
 def sharing_copy(module: Module) -> Module:
-    """A copy that shares all parameters and buffers; what is replaced in one of them stays as it is in the other.
+    """A copy that shares all tensors; what is replaced in one of them stays as it is in the other.
 
     Examples:
         >>> layer = nn.Linear(2, 3)
@@ -18,4 +18,5 @@ def sharing_copy(module: Module) -> Module:
         (True, True)
     """
     held = [*module.parameters(), *module.buffers()]
+    held += [value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor)]
     return copy.deepcopy(module, {id(tensor): tensor for tensor in held})
