@@ -24,6 +24,8 @@ from batchensemble.seeds import seed_of
 
 Sets = tuple[ImageSet, ImageSet]
 
+AT_ONCE = 16  # steps whose images are augmented together: for one batch, a GPU would mostly launch kernels
+
 DATA: dict[str, Callable[[Path | None], Sets]] = {
     "cifar10": load_cifar10,
     "cifar100": load_cifar100,
@@ -122,9 +124,10 @@ class ImageBatches:
         device = self.data.images.device
         order, crops = (drawn[:, mine].to(device) for drawn in self._drawn(number))
         place = mine.to(device) if self.world > 1 else None
-        for rows, moves in zip(order, crops, strict=True):
-            images = self.view(self.data.images[rows], moves)
-            yield Batch(images, self.data.labels[rows], place, total if self.world > 1 else 0)
+        for rows, moves in zip(order.split(AT_ONCE), crops.split(AT_ONCE), strict=True):
+            images = self.view(self.data.images[rows.flatten()], moves.flatten(0, 1)).split(len(mine))
+            for seen, labels in zip(images, self.data.labels[rows], strict=True):
+                yield Batch(seen, labels, place, total if self.world > 1 else 0)
 
     def _drawn(self, number: int) -> tuple[Tensor, Tensor]:
         """Draw the rows `(steps, total)` and crops `(steps, total, 3)` of all processes for every step."""
