@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from batchensemble.nn.changed import member_modules
+from batchensemble.nn.member import member_modules
 
 MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
 """Options of torch's compiler for a network with members.

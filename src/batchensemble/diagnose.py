@@ -12,7 +12,7 @@ from torch import Tensor
 from batchensemble import metrics
 from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
-from batchensemble.nn.changed import member_modules
+from batchensemble.nn.member import member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 from batchensemble.trees import map_tensors

@@ -17,11 +17,12 @@ from batchensemble.answers import Answers, Field
 from batchensemble.axis import Edge, Given, with_member
 from batchensemble.compiling import compile_arguments
 from batchensemble.nn import fan_out as fans
-from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
+from batchensemble.nn.changed import refuse_changed, why_it_fails
 from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.converted import Pick, shallow_copy_as
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_count
+from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.nn.twin import sharing_copy

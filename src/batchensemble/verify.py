@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_leaves
 
 from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
 from batchensemble.nn import fast_path
-from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
-from batchensemble.nn.member import MemberModule, put_
+from batchensemble.nn.changed import refuse_changed
+from batchensemble.nn.member import MemberModule, converted_layers, member_modules, put_
 from batchensemble.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from batchensemble import files
 from batchensemble.ensemble import Ensemble, twin_of
 from batchensemble.lifelong.head import TaskHead
-from batchensemble.nn.changed import member_modules
-from batchensemble.nn.member import MemberModule
+from batchensemble.nn.member import MemberModule, member_modules
 from batchensemble.nn.rows import places_of
 
 

@@ -1,12 +1,13 @@
 """A converted module takes the place of a plain one: it is an instance of the plain class, too, and gives it back."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from torch import nn
 
 Pick = int | None  # a member, or None for the mean of all of them
+Kind = TypeVar("Kind", bound=nn.Module)
 OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")  # attributes of our own
 
 
@@ -43,6 +44,24 @@ class Converted(nn.Module):
     def plain_twin(self) -> nn.Module:
         """An instance of the plain class with everything that this one has, except what makes it ours."""
         return shallow_copy_as(self.plain_type, self, without=OURS, **dict(self.theirs))
+
+
+def mark_routed_(layer: Converted, name: str) -> Converted:
+    """Tell a layer and its parts that they belong to an ensemble, under this name in its network."""
+    for inner, part in layer.named_modules():
+        if isinstance(part, Converted):
+            part.where = f"{name}.{inner}" if inner else name
+            part.routed = True
+    return layer
+
+
+def outermost(net: nn.Module, *kinds: type[Kind]) -> Iterator[tuple[str, Kind]]:
+    """All modules of these kinds with their names, except those inside another one of them."""
+    inside: set[nn.Module] = set()
+    for name, module in net.named_modules():
+        if isinstance(module, kinds) and module not in inside:
+            inside.update(module.modules())
+            yield name, module
 
 
 @cache
