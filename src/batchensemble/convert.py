@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from batchensemble import files
-from batchensemble.axis import Edge, with_member
+from batchensemble.axis import Edge
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init, check_count
@@ -19,6 +19,7 @@ from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
 from batchensemble.settings import Settings
+from batchensemble.signature import with_member
 
 
 def convert(

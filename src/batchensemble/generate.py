@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
-from batchensemble.nn.converted import shallow_copy_as
+from batchensemble.nn.copies import shallow_copy_as
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.mode import evaluating
