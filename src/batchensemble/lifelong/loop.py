@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
-from batchensemble.lifelong.epoch import Epoch
-from batchensemble.lifelong.training import Groups, Training
+from batchensemble.lifelong.training import Epoch, Groups, Training
 from batchensemble.optim import Diverged
 from batchensemble.seeds import seed_of, seeded
 

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 
 from batchensemble.lifelong.data import Part
-from batchensemble.lifelong.epoch import Epoch
+from batchensemble.lifelong.training import Epoch
 
 MARGIN = 0.3  # skill by which a task may stay behind the first one
 
