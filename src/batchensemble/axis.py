@@ -87,7 +87,7 @@ class Edge:
         return [self.part(given, start, min(size, rows - start)) for start in range(0, rows, size)]
 
     def part(self, given: Given, start: int, size: int) -> Given:
-        """Some of the rows."""
+        """The rows from `start` to `start + size`."""
         return self._map(given, lambda _, tensor, axis: tensor.narrow(axis, start, size))
 
     def _check_cut(self, given: Given, rows: int, fits: bool) -> None:

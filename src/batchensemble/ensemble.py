@@ -373,7 +373,7 @@ class Ensemble(nn.Module):
 
 
 def twin_of(model: Ensemble) -> Ensemble:
-    """An ensemble around a copy of the network that shares its tensors; what one learns of outputs, the other knows."""
+    """A copy of an ensemble that shares its tensors, and what it has learned about where outputs hold their rows."""
     twin = shallow_copy_as(type(model), model, without=_BOUND)
     twin._modules["net"] = sharing_copy(model.net)
     twin._sign()
@@ -381,7 +381,7 @@ def twin_of(model: Ensemble) -> Ensemble:
 
 
 def check_ensemble(model: object) -> None:
-    """Refuse what is no ensemble; one that `torch.compile` returned is."""
+    """Raise a `TypeError` unless `model` is an ensemble, or what `torch.compile` made of one."""
     if not isinstance(getattr(model, "_orig_mod", model), Ensemble):
         held = "; its .module is one" if isinstance(getattr(model, "module", None), Ensemble) else ""
         raise TypeError(f"expected an ensemble, as convert makes them, got {type(model).__name__}{held}")

@@ -175,7 +175,7 @@ def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None
 
 
 def train_own_(ensemble: Ensemble) -> None:
-    """Switch to training mode, except modules that keep shared statistics: those with buffers not the members' own."""
+    """Switch to training mode, except for modules with shared buffers, such as statistics that all members use."""
     ensemble.train()
     for module in ensemble.modules():
         if not isinstance(module, MemberModule) and any(True for _ in module.buffers(recurse=False)):

@@ -1,4 +1,4 @@
-"""Is a task learned nearly as well as the first one was?"""
+"""The warning about a task that was learned much less well than the first one."""
 
 import warnings
 from collections.abc import Sequence

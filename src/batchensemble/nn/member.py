@@ -49,7 +49,7 @@ class FastModule(Converted):
 
 
 class MemberModule(Converted):
-    """A leaf: its `stacked` tensors have one row per member, everything else is shared.
+    """A module without children whose `stacked` tensors have one row per member; everything else in it is shared.
 
     Attributes:
         members: how many members there are.
@@ -138,7 +138,7 @@ class MemberModule(Converted):
 
 
 def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
-    """All leaves that hold members' own tensors, by name."""
+    """All modules that hold members' own tensors, with their names."""
     return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
 
 

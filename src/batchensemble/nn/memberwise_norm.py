@@ -116,7 +116,7 @@ def normalised(
 def scale_and_shift(
     mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """What a norm multiplies by and adds."""
+    """The scale and shift with which a norm is `x * scale + shift`."""
     inverse = torch.rsqrt(var + eps)
     # `mean * scale`, in the order that Triton 3.6 can compile beside sums over few rows
     level = _times(mean * inverse, weight)
