@@ -151,7 +151,7 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])
 
 
-def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:
+def twin_for_new_tasks(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:
     """An ensemble that shares all common weights with `ensemble`, with new members of its own.
 
     An optimiser with momentum moves all rows of a stacked parameter, even those without a gradient. So new tasks train
