@@ -1,6 +1,7 @@
 """The house keeps its order: who imports whom, how long a file is, how fast the library opens."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -47,7 +48,7 @@ ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
 # Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
 ONE_ROOM = {
     "__main__": "cli",
-    **dict.fromkeys(("convert", "axis", "places", "answers", "trees", "settings"), "ensemble"),
+    **dict.fromkeys(("convert", "signature", "axis", "places", "answers", "trees", "settings"), "ensemble"),
 }
 ONE_ROOM |= dict.fromkeys(("diagnosis", "summary", "verify"), "diagnose")
 ONE_ROOM |= dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")
@@ -119,6 +120,14 @@ def test_no_two_files_import_each_other() -> None:
         parents = {name.rpartition(".")[0] for name in imported(path)}
         graph[module] = (parents | set(imported(path))) & modules.keys()
     assert len(list(TopologicalSorter(graph).static_order())) == len(modules)  # a circle raises CycleError
+
+
+@pytest.mark.parametrize("room", ["nn", "lifelong", "bandits"])
+def test_the_page_says_what_is_in_every_file(room: str) -> None:
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+    section = page.partition(f"### Inside {room}\n")[2].partition("\n#")[0]
+    files = {path.name for path in (PACKAGE / room).glob("*.py")} - {"__init__.py"}
+    assert set(re.findall(r"^  (\w+\.py) ", section, re.MULTILINE)) == files
 
 
 def test_one_room_replaces_and_locks_files() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from batchensemble.axis import Edge, with_member
+from batchensemble.axis import Edge
 from batchensemble.trees import tensors
 
 M, N = 3, 4
@@ -15,20 +15,6 @@ M, N = 3, 4
 
 def edge(axis: int = 0, shared: tuple[str, ...] = ()) -> Edge:
     return Edge.of(inspect.signature(lambda x, mask=None, **more: x), axis, shared)
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (lambda x: x, "(x, *, member=None)"),
-        (lambda *xs: xs, "(*xs, member=None)"),
-        (lambda x, *, y=1: x, "(x, *, y=1, member=None)"),
-        (lambda **more: more, "(*, member=None, **more)"),
-        (lambda: 0, "(*, member=None)"),
-    ],
-)
-def test_signatures(function: Any, expected: str) -> None:
-    assert str(with_member(inspect.signature(function))) == expected
 
 
 def test_rows_are_those_of_the_first_tensor_that_is_not_shared() -> None:

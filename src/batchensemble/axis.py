@@ -31,22 +31,6 @@ class Given(NamedTuple):
     carriers: tuple[bool, ...]
 
 
-def with_member(signature: inspect.Signature) -> inspect.Signature:
-    """A network's signature, plus the keyword `member`.
-
-    Examples:
-        >>> str(with_member(inspect.signature(lambda x, **more: x)))
-        '(x, *, member=None, **more)'
-    """
-    if "member" in signature.parameters:
-        raise ValueError("the network's forward has an argument called 'member', which an ensemble needs itself")
-    parameters = list(signature.parameters.values())
-    open_ended = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
-    member = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, default=None)
-    parameters.insert(len(parameters) - open_ended, member)
-    return signature.replace(parameters=parameters)
-
-
 @dataclass(frozen=True)
 class Edge:
     """How a network's inputs and outputs carry rows.
@@ -90,18 +74,29 @@ class Edge:
         carriers = tuple(rows_in(tensor, self.axis) == rows for _, tensor in self._tensors(args, kwargs, shared=False))
         return Given(tuple(args), dict(kwargs), carriers)
 
+    def parts(self, given: Given, size: int, members: int) -> list[Given]:
+        """Cut a batch into parts of `size` rows each, the last one perhaps smaller.
+
+        Raises:
+            ValueError: a tensor seems to have its rows on another axis, and would stay whole.
+        """
+        rows, _ = self.rows(given.args, given.kwargs)
+        if rows <= size:
+            return [given]
+        self._check_cut(given, rows, fits=size * members == rows)
+        return [self.part(given, start, min(size, rows - start)) for start in range(0, rows, size)]
+
     def part(self, given: Given, start: int, size: int) -> Given:
-        """Some of the rows."""
+        """The rows from `start` to `start + size`."""
         return self._map(given, lambda _, tensor, axis: tensor.narrow(axis, start, size))
 
-    def check_parts(self, given: Given, fits: bool) -> None:
-        """Refuse to cut a batch into parts if a tensor seems to have its rows on another axis, and would stay whole.
+    def _check_cut(self, given: Given, rows: int, fits: bool) -> None:
+        """Refuse to cut a batch if a tensor seems to have its rows on another axis, and would stay whole.
 
         A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
         Only if it `fits` are shared tensors asked, too: a state or a mask may have been named there for its other axes.
         """
         args, kwargs, carriers = given
-        rows, _ = self.rows(args, kwargs)
         unshared = zip(carriers, self._tensors(args, kwargs, shared=False), strict=True)
         whole = [each for carries, each in unshared if not carries]
         for name, tensor in [*whole, *(self._tensors(args, kwargs, shared=True) if fits else ())]:

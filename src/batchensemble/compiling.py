@@ -1,11 +1,12 @@
 """torch's compiler, with options that suit members."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import FunctionType, MethodType
 from typing import Any
 
 from torch import nn
 
-from batchensemble.nn.changed import member_modules
+from batchensemble.nn.member import member_modules
 
 MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
 """Options of torch's compiler for a network with members.
@@ -43,3 +44,12 @@ def _options_of(mode: str | None) -> dict[str, Any]:
     from torch._inductor import list_mode_options  # slow to import
 
     return dict(list_mode_options(mode))
+
+
+def bound_copy(function: Callable[..., Any], owner: object) -> MethodType:
+    """A copy of a function, bound to `owner`.
+
+    It has a code object of its own, since torch counts recompilations by code object: what is compiled for one owner
+    does not use up those of another.
+    """
+    return MethodType(FunctionType(function.__code__.replace(), function.__globals__), owner)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from batchensemble import files
-from batchensemble.axis import Edge, with_member
+from batchensemble.axis import Edge
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init, check_count
@@ -19,6 +19,7 @@ from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
 from batchensemble.settings import Settings
+from batchensemble.signature import with_member
 
 
 def convert(
@@ -136,12 +137,12 @@ def load(path: str | Path, net: nn.Module, combine: Combine | Literal["stored"] 
     if any(tensor.is_meta for tensor in [*net.parameters(), *net.buffers()]):
         raise ValueError("the network is on the meta device, where nothing can be loaded: make it on a real one")
     tensors, header = files.read(path, "ensemble")
-    settings = header["settings"] | {"shared_inputs": tuple(header["settings"]["shared_inputs"])}
-    if isinstance(settings["combine"], dict) and combine == "stored":
-        rule = settings["combine"]["callable"]
-        raise ValueError(f"{path} was saved with a combine of your own, which no file holds: load(..., combine={rule})")
+    settings = header["settings"]
     if combine != "stored":
         settings["combine"] = combine
+    elif isinstance(settings["combine"], dict):
+        rule = settings["combine"]["callable"]
+        raise ValueError(f"{path} was saved with a combine of your own, which no file holds: load(..., combine={rule})")
     chosen = set(header["converted"])
     unseen = torch.Generator()  # its values are all replaced below, and the caller's random state stays as it is
     model = convert(net, header["members"], include=lambda name, _: name in chosen, generator=unseen, **settings)

@@ -12,7 +12,7 @@ from torch import Tensor
 from batchensemble import metrics
 from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
-from batchensemble.nn.changed import member_modules
+from batchensemble.nn.member import member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.prediction import Prediction
 from batchensemble.trees import map_tensors
@@ -111,26 +111,16 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     wanted: list[Tensor] = []
     shifts = False
     for batch in loader:
-        args, kwargs, labels = _inputs_and_labels(batch)
-        args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
-        if not found and isinstance(batch, Mapping):
-            shifts = _own_loss_shifts(model, kwargs, labels)
-        if isinstance(batch, Mapping) and "labels" in model.edge.names:
-            kwargs["labels"] = labels.to(model.device)  # an encoder-decoder derives its decoder's inputs from them
+        args, kwargs, labels = _inputs_and_labels(batch, model.device)
+        if isinstance(batch, Mapping):
+            if not found:
+                shifts = _own_loss_shifts(model, kwargs, labels)
+            if "labels" in model.edge.names:  # an encoder-decoder derives its decoder's inputs from them
+                kwargs["labels"] = labels.to(model.device)
         labels = F.pad(labels, (0, 1), value=IGNORED)[:, 1:] if shifts else labels
-        prediction, rows = _predicted(model, args, kwargs)
-        exact = replace(prediction, outputs=prediction.outputs.cpu().double())  # float32 has no probability below 1e-45
-        probs = exact.member_probs
-        classes = prediction.class_dim % (probs.ndim - 1) + 1
-        # Of the answer's axes, labels lack the classes.
-        rows -= model.settings.class_dim % (probs.ndim - 1) < rows
-        answers, aligned = probs.movedim(classes, -1), _rows_first(labels.cpu(), rows)
-        if aligned.shape != answers.shape[1:-1]:
-            raise ValueError(
-                f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}"
-            )
-        found.append(answers[:, aligned != IGNORED])
-        wanted.append(aligned[aligned != IGNORED])
+        probs, labels = _classified(model, args, kwargs, labels)
+        found.append(probs[:, labels != IGNORED])
+        wanted.append(labels[labels != IGNORED])
     if not found:
         raise ValueError("the loader gave no batch to diagnose")
     if not any(map(len, wanted)):
@@ -138,13 +128,26 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     return torch.cat(found, 1), torch.cat(wanted)
 
 
+def _classified(model: Ensemble, args: Any, kwargs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Members' probabilities for a batch, `(members, N, ..., classes)`, and its labels, `(N, ...)`."""
+    prediction, rows = _predicted(model, args, kwargs)
+    exact = replace(prediction, outputs=prediction.outputs.cpu().double())  # float32 has no probability below 1e-45
+    probs = exact.member_probs
+    classes = prediction.class_dim % (probs.ndim - 1) + 1
+    # Of the answer's axes, labels lack the classes.
+    rows -= model.settings.class_dim % (probs.ndim - 1) < rows
+    answers, aligned = probs.movedim(classes, -1), _rows_first(labels.cpu(), rows)
+    if aligned.shape != answers.shape[1:-1]:
+        raise ValueError(f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}")
+    return answers, aligned
+
+
 def _numbers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
     """Members' numbers `(members, rows, ...)` and targets `(rows, ...)`."""
     found: list[Tensor] = []
     wanted: list[Tensor] = []
     for batch in loader:
-        args, kwargs, targets = _inputs_and_labels(batch)
-        args, kwargs = map_tensors(lambda tensor: tensor.to(model.device), (args, kwargs))
+        args, kwargs, targets = _inputs_and_labels(batch, model.device)
         prediction, rows = _predicted(model, args, kwargs)
         outputs, targets = prediction.outputs.double().cpu(), targets.double().cpu()
         aligned = _rows_first(targets, rows)
@@ -187,18 +190,23 @@ def _own_loss_shifts(model: Ensemble, inputs: Mapping[str, Any], labels: Tensor)
     return one is not None and two is not None and bool(torch.isclose(one, two, rtol=1e-7, atol=0, equal_nan=True))
 
 
-def _inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:
+def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:
+    """A batch's positional and keyword inputs on a device, and its labels as they are."""
     if isinstance(batch, Mapping) and "labels" in batch:
-        return (), {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
-    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        inputs, labels = {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
+    elif isinstance(batch, tuple | list) and len(batch) == 2:
+        inputs, labels = batch
+    else:
         raise TypeError(
             f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}; "
             "the loader gives such batches: for a single one, pass [(inputs, labels)]"
         )
-    inputs, labels = batch
     if isinstance(inputs, Mapping):
-        return (), dict(inputs), labels
-    return tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {}, labels
+        args, kwargs = (), dict(inputs)
+    else:
+        args, kwargs = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {}
+    args, kwargs = map_tensors(lambda tensor: tensor.to(device), (args, kwargs))
+    return args, kwargs, labels
 
 
 def _similarity(model: Ensemble) -> dict[str, dict[str, float]]:

@@ -6,29 +6,32 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import FunctionType, MethodType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from batchensemble import files
 from batchensemble.answers import Answers, Field
-from batchensemble.axis import Edge, Given, with_member
-from batchensemble.compiling import compile_arguments
+from batchensemble.axis import Edge, Given
+from batchensemble.compiling import bound_copy, compile_arguments
 from batchensemble.nn import fan_out as fans
-from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed, why_it_fails
+from batchensemble.nn.changed import refuse_changed, why_it_fails
 from batchensemble.nn.convert import Conversion, restore_
-from batchensemble.nn.converted import Pick, shallow_copy_as
+from batchensemble.nn.converted import Pick
+from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_count
+from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
-from batchensemble.nn.twin import sharing_copy
 from batchensemble.places import Batch, Finder, unfold
 from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
+from batchensemble.signature import signed_forward, with_member
 from batchensemble.trees import constants, tensors
+
+_BOUND = ("forward", "_side_by_side", "_compiled_call_impl")  # made for one object: its copies make their own
 
 
 class Ensemble(nn.Module):
@@ -56,23 +59,13 @@ class Ensemble(nn.Module):
         self._sign()
 
     def _sign(self) -> None:
-        """Give `forward` the network's own signature, plus `member`: export and Trainer read it."""
+        """Give `forward` the network's own signature, plus `member`, and remember which inputs carry rows."""
         signature = inspect.signature(self.net.forward)
         self.edge = Edge.of(signature, self.settings.batch_dim, self.settings.shared_inputs)
-
-        def forward(self: Self, *args: Any, **kwargs: Any) -> Any:
-            return type(self).forward(self, *args, **kwargs)
-
-        forward.__doc__ = type(self).forward.__doc__
-        forward.__code__ = forward.__code__.replace()  # its own: torch counts recompilations by it
-        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        whole = with_member(signature)
-        forward.__signature__ = whole.replace(parameters=[me, *whole.parameters.values()])  # type: ignore[attr-defined]
-        self.__dict__["forward"] = MethodType(forward, self)  # a method, since Accelerate rebinds its function
+        self.__dict__["forward"] = signed_forward(self, with_member(signature))
 
     def __getstate__(self) -> dict[str, Any]:
-        bound = ("forward", "_side_by_side", "_compiled_call_impl")
-        return {name: value for name, value in self.__dict__.items() if name not in bound}
+        return {name: value for name, value in self.__dict__.items() if name not in _BOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
@@ -133,7 +126,7 @@ class Ensemble(nn.Module):
             return self._combined(self.answers(*args, **kwargs))
         rows, device = self.edge.rows(args, kwargs)
         owner = self._dealt(rows, device) if member is None else checked_owner(member, rows, len(self), device)
-        return travel(self._route(rows, owner), self._through, args, kwargs)
+        return travel(self._route(rows, owner), self._run, args, kwargs)
 
     def members(self, *args: Any, **kwargs: Any) -> Any:
         """Let every member answer every row: each tensor of the output with a first axis of members; differentiable.
@@ -154,7 +147,7 @@ class Ensemble(nn.Module):
         return Answers(output, Field.find(output, self.settings.output), axis, self.settings.class_dim)
 
     def _side_by_side(self, given: Given) -> tuple[Any, int]:
-        """`members`, and the axis of the rows in one member's answer."""
+        """What `members` returns, and the axis of the rows in one member's answer; `compile` compiles this."""
         if "member" in given.kwargs:
             raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
         rows, _ = self.edge.rows(given.args, given.kwargs)
@@ -165,8 +158,7 @@ class Ensemble(nn.Module):
         batch = Batch(self.settings.batch_dim, len(self), sent, late)
         output = self._repeated(given, batch)
         answer = Field.find(output, self.settings.output).get(output)
-        kind = lambda: (self.training, constants((given.args, given.kwargs)))  # noqa: E731
-        places = self._finder.find(output, answer, batch, kind)
+        places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
         place = next(place for tensor, place in zip(tensors(output), places, strict=True) if tensor is answer)
         if place is None or place.common:
             raise ValueError(f"the network's answer does not hold the {rows * len(self)} rows of {len(self)} members")
@@ -177,7 +169,7 @@ class Ensemble(nn.Module):
         late, members = batch.late, batch.members
         args, kwargs, _ = self.edge.repeat(given, members, late)
         count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
-        return travel(self._route(count, None, copies), self._through, args, kwargs)
+        return travel(self._route(count, None, copies), self._run, args, kwargs)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -194,28 +186,15 @@ class Ensemble(nn.Module):
             >>> prediction.probs.shape, prediction.mutual_information.shape
             (torch.Size([5, 3]), torch.Size([5]))
         """
-        rows, _ = self.edge.rows(args, kwargs)
-        size = max(1, rows) if batch_size is None else check_count("batch_size", batch_size)
-        given, starts = self.edge.given(args, kwargs), range(0, max(1, rows), size)
-        if size < rows:
-            self.edge.check_parts(given, fits=size * len(self) == rows)
+        given = self.edge.given(args, kwargs)
+        size = None if batch_size is None else check_count("batch_size", batch_size)
+        parts = [given] if size is None else self.edge.parts(given, size, len(self))
         with evaluating(self), torch.no_grad():
-            cuts = [(start, min(size, rows - start)) for start in starts]
-            parts = [self._part(self.edge.part(given, *cut) if size < rows else given, size < rows) for cut in cuts]
-        return Prediction(torch.cat([part for part, _ in parts], 1), self.settings.combine, parts[0][1])
-
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.
-
-        `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
-        """
-        super().compile(*args, **compile_arguments(**kwargs))  # made again below: torch removes some of them
-        method = type(self)._side_by_side
-        whole = MethodType(FunctionType(method.__code__.replace(), method.__globals__), self)  # as in `_sign`
-        self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
+            outputs, class_axes = zip(*[self._part(part, len(parts) > 1) for part in parts], strict=True)
+        return Prediction(torch.cat(outputs, 1), self.settings.combine, class_axes[0])
 
     def _part(self, given: Given, of_several: bool) -> tuple[Tensor, int]:
-        """Members' answers `(members, n, ...)` for all or some of the rows, and their class axis."""
+        """Members' answers `(members, n, ...)` to all rows or to one of several parts of them, and their class axis."""
         answers, axis = self._answers(given), self.settings.batch_dim
         if of_several and answers.axis != axis:  # a part may have as many rows as there are classes
             raise ValueError(
@@ -225,12 +204,21 @@ class Ensemble(nn.Module):
         is_compiled = "_side_by_side" in self.__dict__  # a CUDA graph overwrites its last answers
         return answers.rows_first.clone() if is_compiled else answers.rows_first, answers.class_axis
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.
+
+        `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
+        """
+        super().compile(*args, **compile_arguments(**kwargs))  # made again below: torch removes some of them
+        whole = bound_copy(type(self)._side_by_side, self)
+        self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
+
     def _combined(self, answers: Answers) -> Any:
-        """Combine the members' answers in one field; the other fields keep their member axis."""
+        """The network's output with one answer of all members; its other tensors keep their member axis."""
         return answers.put(combine_outputs(answers.rows_first, self.settings.combine, answers.class_axis))
 
     def _dealt(self, rows: int, device: torch.device) -> Tensor | None:
-        """Row n of N goes to member `n * members // N`; equal blocks need no ids."""
+        """Every row's member in training, `n * members // N` for row n of N; `None` if these are equal blocks."""
         members = len(self)
         if rows < members and not self._warned and not torch.compiler.is_compiling():  # a graph cannot warn
             self._warned = True
@@ -246,7 +234,8 @@ class Ensemble(nn.Module):
     def _route(self, rows: int, owner: int | Tensor | None, copies: int = 1) -> Route:
         return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies)
 
-    def _through(self, args: Sequence[Any], kwargs: Any) -> Any:
+    def _run(self, args: Sequence[Any], kwargs: Any) -> Any:
+        """Call the network, under a route; say more about an error where we know what was done to the network."""
         try:
             output = self.net(*args, **kwargs)
         except (RuntimeError, ValueError) as error:
@@ -384,15 +373,15 @@ class Ensemble(nn.Module):
 
 
 def twin_of(model: Ensemble) -> Ensemble:
-    """An ensemble around a copy of the network that shares its tensors; what one learns of outputs, the other knows."""
-    twin = cast(Ensemble, shallow_copy_as(type(model), model, without=("forward", "_side_by_side")))
+    """A copy of an ensemble that shares its tensors, and what it has learned about where outputs hold their rows."""
+    twin = shallow_copy_as(type(model), model, without=_BOUND)
     twin._modules["net"] = sharing_copy(model.net)
     twin._sign()
     return twin
 
 
 def check_ensemble(model: object) -> None:
-    """Refuse what is no ensemble; one that `torch.compile` returned is."""
+    """Raise a `TypeError` unless `model` is an ensemble, or what `torch.compile` made of one."""
     if not isinstance(getattr(model, "_orig_mod", model), Ensemble):
         held = "; its .module is one" if isinstance(getattr(model, "module", None), Ensemble) else ""
         raise TypeError(f"expected an ensemble, as convert makes them, got {type(model).__name__}{held}")

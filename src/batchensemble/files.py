@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, written_whole
-from batchensemble.nn.changed import member_modules, refuse_sharded
-from batchensemble.nn.member import MemberModule
+from batchensemble.nn.changed import refuse_sharded
+from batchensemble.nn.member import MemberModule, member_modules
 
 FORMAT = 1
 _KEY = "batchensemble"

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
-from batchensemble.nn.converted import shallow_copy_as
+from batchensemble.nn.copies import shallow_copy_as
 from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.mode import evaluating
@@ -80,16 +80,17 @@ def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
     if model.settings.batch_dim != 0:
         raise ValueError(f"generate needs the rows on axis 0, got batch_dim={model.settings.batch_dim}")
     kind: Any = type(model.net)
-    return shallow_copy_as(_in_step(kind), model.net, ensemble=(model,), owner=owner, forward=_step(model, owner))
+    forward = _decoder_forward(model, owner)
+    return shallow_copy_as(_decoder_class(kind), model.net, ensemble=(model,), owner=owner, forward=forward)
 
 
 @cache
-def _in_step(kind: type[nn.Module]) -> type[nn.Module]:
-    """A network's class that decodes in step; it keeps its name, since Transformers goes by names in places."""
-    return type(kind.__name__, (_InStep, kind), {"__module__": kind.__module__})
+def _decoder_class(kind: type[nn.Module]) -> type[nn.Module]:
+    """A subclass of a network's class that decodes for an ensemble; of the same name, since Transformers reads it."""
+    return type(kind.__name__, (_Decoder, kind), {"__module__": kind.__module__})
 
 
-def _step(model: Ensemble, owner: int | Tensor | None) -> Any:
+def _decoder_forward(model: Ensemble, owner: int | Tensor | None) -> Any:
     """The decoder's forward: the ensemble's own, in the network's signature, which `generate` reads."""
 
     def forward(*args: Any, **inputs: Any) -> Any:
@@ -107,8 +108,8 @@ def _for_beams(owner: int | Tensor, rows: int) -> int | Tensor:
     return owner if isinstance(owner, int) else owner.repeat_interleave(rows // len(owner))
 
 
-class _InStep:
-    """What a decoder does differently from its network. `ensemble` is a tuple so that it is not a submodule."""
+class _Decoder:
+    """What a decoder does differently from its network. `ensemble` is in a tuple, so that it is not a submodule."""
 
     ensemble: tuple[Ensemble]
     owner: int | Tensor | None

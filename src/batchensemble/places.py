@@ -1,7 +1,8 @@
 """Where the tensors of a network's output hold their rows, and how these come apart into members.
 
-Sizes tell, as long as no other axis happens to have as many: `(T, N, classes)` looks like `(N, T, classes)` once T is
-`members * N`. Then what was seen at other sizes tells, and else the batch axis is taken.
+The rows are on the axis whose size is `members * N`. Several axes may have that size: when T is `members * N`, a
+time-first output looks like a batch-first one. Then the axis is taken that held the rows in earlier calls, at
+other sizes; if there were none, the batch axis.
 """
 
 from collections.abc import Callable, Hashable
@@ -73,9 +74,9 @@ def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> lis
 
 
 class Finder:
-    """Finds the places of an output's tensors; where sizes leave one open, it is where it was at other sizes.
+    """Finds where the tensors of an output hold their rows, and remembers it for calls whose sizes leave that open.
 
-    In a graph only sizes count: it has one, or goes by symbols.
+    In a graph only sizes count: they are fixed or symbolic there, and nothing is remembered.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What an ensemble was asked to be."""
+"""The arguments of `convert` that an ensemble keeps."""
 
 from dataclasses import dataclass
 

@@ -10,9 +10,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
+from batchensemble.files import own_tensors
 from batchensemble.nn import fast_path
-from batchensemble.nn.changed import converted_layers, member_modules, refuse_changed
-from batchensemble.nn.member import MemberModule, put_
+from batchensemble.nn.changed import refuse_changed
+from batchensemble.nn.member import converted_layers, member_modules, put_
 from batchensemble.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
@@ -133,13 +134,9 @@ def _unreached(model: Ensemble, args: Any, kwargs: Any) -> list[str]:
     """Converted layers none of whose per-member tensors was read in a pass."""
     with torch.compiler.set_stance("force_eager"), _Reading() as reading:
         model.members(*args, **kwargs)
-    own = {name: _own_tensors(model.net.get_submodule(name)) for name in converted_layers(model.net)}
+    layers = {name: model.net.get_submodule(name) for name in converted_layers(model.net)}
+    own = {name: {id(tensor) for tensor in own_tensors(layer).values()} for name, layer in layers.items()}
     return [name for name, tensors in own.items() if tensors and not tensors & reading.seen]
-
-
-def _own_tensors(layer: nn.Module) -> set[int]:
-    leaves = [part for part in layer.modules() if isinstance(part, MemberModule)]
-    return {id(tensor) for leaf in leaves for _, tensor in leaf.stacked_tensors()}
 
 
 class _Reading(TorchFunctionMode):

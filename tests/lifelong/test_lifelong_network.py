@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import batchensemble as be
-from batchensemble.lifelong.network import train_own_, twin
+from batchensemble.lifelong.network import train_own_, twin_for_new_tasks
 
 
 def ensemble(net: nn.Module, members: int = 3) -> be.Ensemble:
@@ -16,7 +16,7 @@ def ensemble(net: nn.Module, members: int = 3) -> be.Ensemble:
 
 def test_a_twin_shares_what_is_common_and_owns_its_rows() -> None:
     model = ensemble(nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 2)))
-    new = twin(model, [2, 0])
+    new = twin_for_new_tasks(model, [2, 0])
     assert len(new) == 2
     assert len(model) == 3
     assert new.net[0].weight is model.net[0].weight
@@ -34,7 +34,7 @@ def test_fresh_rows_are_drawn_and_biases_are_kept() -> None:
     model = ensemble(nn.Sequential(nn.Linear(40, 50)))
     with torch.no_grad():
         model.net[0].bias[1].fill_(7)
-    new = twin(model, [1], torch.Generator().manual_seed(1))
+    new = twin_for_new_tasks(model, [1], torch.Generator().manual_seed(1))
     assert new.net[0].r.abs().eq(1).all()
     assert not torch.equal(new.net[0].r, model.net[0].r[[1]])
     assert new.net[0].bias.eq(7).all()
@@ -52,7 +52,7 @@ def test_fresh_rows_are_drawn_and_biases_are_kept() -> None:
 def test_training_a_twin_moves_nothing_that_is_common(net: nn.Module) -> None:
     model = ensemble(net, members=2)
     common = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    new = twin(model, [0], torch.Generator().manual_seed(0))
+    new = twin_for_new_tasks(model, [0], torch.Generator().manual_seed(0))
     train_own_(new)
     x = torch.randint(9, (5, 3)) if isinstance(net[0], nn.Embedding) else torch.randn(5, 4)
     optimizer = torch.optim.SGD([p for p in new.parameters() if p.requires_grad], lr=0.1, momentum=0.9)
@@ -76,7 +76,7 @@ class Whitened(nn.Module):
 
 
 def test_a_buffer_of_the_network_does_not_stop_its_layers_from_training() -> None:
-    new = twin(ensemble(Whitened(), members=2), [0])
+    new = twin_for_new_tasks(ensemble(Whitened(), members=2), [0])
     train_own_(new)
     modes = [layer.training for layer in new.net.layers]
     assert modes == [True, False, True, True]  # the shared norm keeps its statistics

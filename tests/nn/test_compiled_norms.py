@@ -66,12 +66,12 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For every norm that goes by members: whether it reads a convolution's output before s."""
     seen: list[bool] = []
 
-    def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
-        z, s = hand_over.taken_apart(y)
+    def take_scaling(y: Tensor) -> tuple[Tensor, Tensor | None]:
+        z, s = hand_over.take_scaling(y)
         seen.append(s is not None)
         return z, s
 
-    monkeypatch.setattr(memberwise_norm, "taken_apart", taken_apart)
+    monkeypatch.setattr(memberwise_norm, "take_scaling", take_scaling)
     return seen
 
 

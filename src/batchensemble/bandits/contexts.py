@@ -1,4 +1,4 @@
-"""Contexts as a network takes them: checked, copied, in its type."""
+"""Contexts, checked, copied and converted to the type that a network takes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from batchensemble.ensemble import Ensemble
 
 
 class Contexts:
-    """What a network may be asked about.
+    """Checks contexts, and gives them the type that a network takes.
 
     Args:
         model: the network.

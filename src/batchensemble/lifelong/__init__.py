@@ -1,10 +1,9 @@
 """Lifelong learning: one member per task, nothing forgotten."""
 
 from batchensemble.lifelong.data import TaskData
-from batchensemble.lifelong.epoch import Epoch
 from batchensemble.lifelong.learner import Learner
 from batchensemble.lifelong.stall import StalledTask
-from batchensemble.lifelong.training import Training
+from batchensemble.lifelong.training import Epoch, Training
 from batchensemble.optim import Diverged
 
 __all__ = ["Diverged", "Epoch", "Learner", "StalledTask", "TaskData", "Training"]

@@ -11,7 +11,7 @@ from torch import Tensor
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule, TaskHead
-from batchensemble.lifelong.network import Tasks, train_own_, twin
+from batchensemble.lifelong.network import Tasks, train_own_, twin_for_new_tasks
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.seeds import seed_of, seeded
 
@@ -58,7 +58,7 @@ class Beginning:
         orders = [self._ranked(known, part, augment) for part in parts]
         seed = seed_of(self.seed, known.learned, 1)
         fresh = _generator(seed) if self.start == "init" or not known.names else None
-        body = twin(known.ensemble, [order[0] for order in orders], fresh)
+        body = twin_for_new_tasks(known.ensemble, [order[0] for order in orders], fresh)
         train_own_(body)
         looked_at = orders if known.names else [[]] * len(parts)
         return self._tasks(body, known, parts, looked_at, seed)

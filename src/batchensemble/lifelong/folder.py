@@ -57,7 +57,7 @@ class Folder:
         return set() if together <= self._files() else together
 
     def _just_learned(self) -> set[Path]:
-        """Where the tasks of a training belong that was done, but whose checkpoint a kill has left; else nothing."""
+        """The files of tasks whose training was done, but whose checkpoint is still there after a kill."""
         state = None
         with suppress(DamagedCheckpoint):  # it is reported when the next task is learned
             state = read_checkpoint(self.unfinished)
@@ -110,7 +110,7 @@ class Folder:
     def checkpoint(
         self, known: Tasks, settled: bool, beginning: Beginning, parts: Sequence[Part], training: Training
     ) -> Checkpoint:
-        """The training of new tasks while it lasts; whatever makes it another training identifies it.
+        """The checkpoint of new tasks' training, identified by everything that would make it another training.
 
         Args:
             known: the tasks so far.

@@ -12,7 +12,6 @@ from batchensemble.convert import convert
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData, parts_of
-from batchensemble.lifelong.epoch import Epoch
 from batchensemble.lifelong.folder import Folder
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.loop import Loop, Objective
@@ -22,7 +21,7 @@ from batchensemble.lifelong.progress import Progress, shown
 from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
-from batchensemble.lifelong.training import Training
+from batchensemble.lifelong.training import Epoch, Training
 from batchensemble.nn.init import Init, check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
-from batchensemble.lifelong.epoch import Epoch
-from batchensemble.lifelong.training import Groups, Training
+from batchensemble.lifelong.training import Epoch, Groups, Training
 from batchensemble.optim import Diverged
 from batchensemble.seeds import seed_of, seeded
 
@@ -91,10 +90,10 @@ class Loop:
                 group["lr"] = rate * factor
             around = training.around_step
             with around(epoch * steps + step) if around else nullcontext():
-                loss, logits = self._step(self._moved(batch, device), optimizer)
-            labels = batch.y.to(device, non_blocking=True)
-            loss_sum, right = loss_sum + loss, right + (logits.argmax(-1) == labels).sum()
-            rows += len(labels)
+                batch = self._moved(batch, device)
+                loss, logits = self._step(batch, optimizer)
+            loss_sum, right = loss_sum + loss, right + (logits.argmax(-1) == batch.y).sum()
+            rows += len(batch.y)
         mean, names = float(loss_sum) / steps, tuple(part.name for part in self.pool.parts)
         if not math.isfinite(mean):
             raise Diverged(f"the loss of {', '.join(names)} is {mean} in epoch {epoch + 1}: try a lower learning rate")

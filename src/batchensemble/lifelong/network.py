@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from batchensemble import files
 from batchensemble.ensemble import Ensemble, twin_of
 from batchensemble.lifelong.head import TaskHead
-from batchensemble.nn.changed import member_modules
-from batchensemble.nn.member import MemberModule
+from batchensemble.nn.member import MemberModule, member_modules
 from batchensemble.nn.rows import places_of
 
 
@@ -152,7 +151,7 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([F.pad(part, (0, width - part.shape[1]), value=-torch.inf) for part in parts])
 
 
-def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:
+def twin_for_new_tasks(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None = None) -> Ensemble:
     """An ensemble that shares all common weights with `ensemble`, with new members of its own.
 
     An optimiser with momentum moves all rows of a stacked parameter, even those without a gradient. So new tasks train
@@ -176,7 +175,7 @@ def twin(ensemble: Ensemble, likes: Sequence[int], fresh: torch.Generator | None
 
 
 def train_own_(ensemble: Ensemble) -> None:
-    """Switch to training mode, except modules that keep shared statistics: those with buffers not the members' own."""
+    """Switch to training mode, except for modules with shared buffers, such as statistics that all members use."""
     ensemble.train()
     for module in ensemble.modules():
         if not isinstance(module, MemberModule) and any(True for _ in module.buffers(recurse=False)):

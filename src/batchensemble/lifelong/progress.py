@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from batchensemble.lifelong.epoch import Epoch
+from batchensemble.lifelong.training import Epoch
 
 Progress = Callable[[Epoch], None]
 

@@ -1,10 +1,10 @@
-"""Is a task learned nearly as well as the first one was?"""
+"""The warning about a task that was learned much less well than the first one."""
 
 import warnings
 from collections.abc import Sequence
 
 from batchensemble.lifelong.data import Part
-from batchensemble.lifelong.epoch import Epoch
+from batchensemble.lifelong.training import Epoch
 
 MARGIN = 0.3  # skill by which a task may stay behind the first one
 

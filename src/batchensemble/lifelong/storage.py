@@ -12,7 +12,7 @@ from batchensemble import files
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.names import check_new, checked_name
-from batchensemble.lifelong.network import Tasks, twin
+from batchensemble.lifelong.network import Tasks, twin_for_new_tasks
 from batchensemble.optim import freeze_shared_
 from batchensemble.seeds import seeded
 
@@ -87,7 +87,7 @@ def _read_task(
         head = TaskHead(rule, header["classes"], tuple(header["sources"]))
     head.to(tasks.ensemble.device, tasks.ensemble.dtype)
     names, place = [checked_name(name or header["name"])], header["number"] if number is None else number
-    found = Tasks(twin(tasks.ensemble, [0]), names, [head], place)
+    found = Tasks(twin_for_new_tasks(tasks.ensemble, [0]), names, [head], place)
     if number is None:
         found.learned = header["learned"]
     _fill_(_own(found, 0), path, tensors)

@@ -1,4 +1,4 @@
-"""How a task is trained."""
+"""How a task is trained, and what is told about every epoch of it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,11 +9,31 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from batchensemble.lifelong.epoch import Epoch
 from batchensemble.optim import half_cosine
 
 Groups = list[dict[str, Any]]
 IDENTIFYING = ("epochs", "batch_size", "lr", "weight_decay", "fast_lr_scale", "seed")
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What happened in one pass, measured while training.
+
+    Attributes:
+        names: the tasks that train.
+        epoch: counted from 1.
+        epochs: how many there will be.
+        loss: mean loss.
+        accuracy: share of rows classified right while training.
+        seconds: how long it took.
+    """
+
+    names: tuple[str, ...]
+    epoch: int
+    epochs: int
+    loss: float
+    accuracy: float
+    seconds: float
 
 
 def nesterov(groups: Groups) -> torch.optim.Optimizer:

@@ -1,4 +1,4 @@
-"""Does a network that says 80 % turn out right 80 % of the time?"""
+"""Calibration, whether answers given with 80 % are right 80 % of the time: reliability, ECE, temperature scaling."""
 
 import math
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ def checked_probs(probs: Tensor, axes: Sequence[str] = ("rows", "classes")) -> T
 
 
 def checked_log_probs(log_probs: Tensor) -> Tensor:
-    """Log probabilities in float64; minus infinity is the log of an honest zero."""
+    """Log probabilities in float64; minus infinity, the log of zero, is allowed."""
     log_probs = _checked_shape(log_probs, "log probabilities", ("rows", "classes"))
     if log_probs.isnan().any():
         raise ValueError("log probabilities hold NaN")

@@ -1,4 +1,4 @@
-"""Is the answer right, and how much probability did the truth get?"""
+"""How good the answers of a classifier are: accuracy, negative log-likelihood, Brier score."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Do the members really differ?
+"""How much members differ: disagreement, divergence, similarity of their fast weights.
 
 Probabilities of members have the shape `(members, rows, classes)`. The pairwise measures average over all
 pairs; the `base_` measures compare every member with one of them, as Fort et al. (2019) and the paper's

@@ -1,4 +1,4 @@
-"""What a learner knows after each task, read from one matrix.
+"""What a learner knows after each task: accuracy, forgetting and transfer, from one matrix of accuracies.
 
 `matrix[i, j]` is the accuracy on task j after learning task i, `(tasks, tasks)`, as shares or as percent.
 Entries above the diagonal (tasks not learned yet) may be NaN, unless `forward_transfer` reads them.

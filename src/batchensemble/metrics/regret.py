@@ -1,4 +1,4 @@
-"""What a bandit's choices cost, and whether one algorithm is really better than another."""
+"""What a bandit's choices cost, and how to compare algorithms: regret, ranks, standard errors, a paired test."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Does uncertainty tell unknown data from known?
+"""How well a score of uncertainty tells unknown data from known: entropy, AUROC, average precision, FPR95.
 
 Scores are higher the less familiar a row looks (entropy, 1 - max p), and the unknown rows are the positive
 class throughout. Scores that are higher on known rows are negated by the caller.

@@ -1,4 +1,4 @@
-"""The idea: equation 5, the layers that use it, and the function that swaps them in."""
+"""Layers with members: equation 5 of the paper, the layers that use it, and the function that swaps them in."""
 
 from batchensemble.nn.attention import MultiheadAttention
 from batchensemble.nn.convert import convert_

@@ -50,7 +50,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         return [linear_of(weight, bias) for weight, bias in zip(weights, biases, strict=True)]
 
     def _reset_parameters(self) -> None:
-        """Start as a new layer does. To torch, the packed weight is one, with three times the outputs."""
+        """Start as a new layer does: torch draws the packed weight as one layer with three times the outputs."""
         if "q_proj" not in self._modules:  # torch's constructor calls this, too
             super()._reset_parameters()
             return

@@ -1,12 +1,15 @@
 """A converted module takes the place of a plain one: it is an instance of the plain class, too, and gives it back."""
 
-from collections.abc import Collection
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from torch import nn
 
+from batchensemble.nn.copies import shallow_copy_as
+
 Pick = int | None  # a member, or None for the mean of all of them
+Kind = TypeVar("Kind", bound=nn.Module)
 OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")  # attributes of our own
 
 
@@ -45,6 +48,24 @@ class Converted(nn.Module):
         return shallow_copy_as(self.plain_type, self, without=OURS, **dict(self.theirs))
 
 
+def mark_routed_(layer: Converted, name: str) -> Converted:
+    """Tell a layer and its parts that they belong to an ensemble, under this name in its network."""
+    for inner, part in layer.named_modules():
+        if isinstance(part, Converted):
+            part.where = f"{name}.{inner}" if inner else name
+            part.routed = True
+    return layer
+
+
+def outermost(net: nn.Module, *kinds: type[Kind]) -> Iterator[tuple[str, Kind]]:
+    """All modules of these kinds with their names, except those inside another one of them."""
+    inside: set[nn.Module] = set()
+    for name, module in net.named_modules():
+        if isinstance(module, kinds) and module not in inside:
+            inside.update(module.modules())
+            yield name, module
+
+
 @cache
 def subclass_of_both(plain: type[nn.Module], ours: type[Converted]) -> type[Converted]:
     """`ours`, if it is a subclass of `plain`; otherwise a subclass of both, which has the methods of `plain`.
@@ -66,23 +87,3 @@ def subclass_of_both(plain: type[nn.Module], ours: type[Converted]) -> type[Conv
 def _new_of_both(*kinds: Any) -> Converted:
     kind = subclass_of_both(*kinds)
     return kind.__new__(kind)
-
-
-def shallow_copy_as(
-    kind: type[nn.Module], module: nn.Module, without: Collection[str] = (), **attributes: Any
-) -> nn.Module:
-    """`module` as another class: the same tensors, settings and hooks, in containers of its own.
-
-    What `module.compile()` made is left out, as in a deep copy: it would keep answering for `module`.
-
-    Args:
-        kind: the other class.
-        module: left as it is.
-        without: names of attributes that are not taken over.
-        **attributes: further attributes to set.
-    """
-    twin = kind.__new__(kind)
-    without = {*without, "_compiled_call_impl"}
-    state = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items() if k not in without}
-    twin.__dict__.update(state | attributes)
-    return twin

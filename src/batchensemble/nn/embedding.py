@@ -1,4 +1,4 @@
-"""An embedding for members: `y = E[x] o s_i`. There is no r: a vector as long as the vocabulary is not small."""
+"""An embedding for members: `y = E[x] ∘ s_i`. There is no r, which would be as long as the vocabulary."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from batchensemble.nn.folded import ready
+from batchensemble.nn.folded import folded_weights
 from batchensemble.nn.rank_one import RankOne
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.scaled_input import may_precede_a_norm, scale_before_a_norm
@@ -65,7 +65,7 @@ def _fold(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor
 
 def _folded_already(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:
     """As `_fold`, with weights that were folded for many passes."""
-    folded = ready(op)
+    folded = folded_weights(op)
     assert folded is not None  # for the type checker
     return folded(x)
 
@@ -85,7 +85,7 @@ def choose_plan(op: RankOne, x: Tensor, rows: Rows) -> Plan:
     wins once there are several times more of the former. Rank k multiplies the products of `scale`, never those of
     `fold`. A weight per row is never built.
     """
-    if rows.owner is None and rows.axis == 0 and ready(op) is not None:
+    if rows.owner is None and rows.axis == 0 and folded_weights(op) is not None:
         return "folded already"
     if is_exporting() or isinstance(rows.owner, Tensor):  # a choice by size would fix the batch size
         return "scale"

@@ -100,7 +100,7 @@ def remove_(net: nn.Module) -> None:
 
 
 def what_the_cut_changes(name: str, kwargs: Mapping[str, Any]) -> str:
-    """What a network that failed may not be made for, given the fan-out at `name`; empty if nothing has changed."""
+    """What the fan-out at `name` changes inside a network, for the error of one that failed; empty if nothing."""
     route, notes = current(), []
     if route is None or route.copies == 1:
         return ""

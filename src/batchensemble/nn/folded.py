@@ -48,6 +48,6 @@ def folded_once(net: nn.Module) -> Iterator[None]:
         _local.folded = before
 
 
-def ready(layer: nn.Module) -> Folded | None:
+def folded_weights(layer: nn.Module) -> Folded | None:
     """A layer's folded weights in this thread; `None` if there are none, or if gradients are enabled."""
     return None if not _local.folded or torch.is_grad_enabled() else _local.folded.get(layer)

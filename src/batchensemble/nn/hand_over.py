@@ -19,19 +19,19 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def made_of(y: Tensor, z: Tensor, s: Tensor) -> None:
+def remember_scaling(y: Tensor, z: Tensor, s: Tensor) -> None:
     """Record that `y = z ∘ s_i`, for a norm that may read z instead."""
     _local.scaled = (y, z, s)
 
 
-def taken_apart(y: Tensor) -> tuple[Tensor, Tensor | None]:
-    """`z, s` if a layer has just made `y = z ∘ s_i`; otherwise `y, None`."""
+def take_scaling(y: Tensor) -> tuple[Tensor, Tensor | None]:
+    """`z, s` if the last layer made `y = z ∘ s_i` and nothing has changed y since; otherwise `y, None`."""
     scaled, _local.scaled = _local.scaled, None
     if scaled is None or scaled[0] is not y or not is_as_made(y):
         return y, None
     return scaled[1], scaled[2]
 
 
-def forget() -> None:
-    """Drop what no norm has taken; a graph would return it."""
+def forget_scaling() -> None:
+    """Drop what no norm has taken: a graph would return it as one of its outputs."""
     _local.scaled = None

@@ -15,7 +15,7 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
     route, members = current(), int(layer.members)  # type: ignore[arg-type]
     if route is None and not layer.routed:
         return _bare_rows(layer, x, members, axis or 0)
-    route = _passable(layer, route, members)
+    route = _checked_route(layer, route, members)
     axis = route.axis if axis is None else axis
     found = x.shape[axis] if x.ndim > axis else 0
     if found == 0 and route.count == 0:
@@ -39,7 +39,7 @@ def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
     return Rows(members, None, axis)
 
 
-def _passable(layer: nn.Module, route: Route | None, members: int) -> Route:
+def _checked_route(layer: nn.Module, route: Route | None, members: int) -> Route:
     if route is None:
         raise RuntimeError(
             f"{title(layer)} belongs to an ensemble and was called outside it, so its rows have no members. "

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.converted import Converted, Pick
+from batchensemble.nn.converted import Converted, Pick, outermost
 from batchensemble.nn.init import Fast, Init
 
 
@@ -49,7 +49,7 @@ class FastModule(Converted):
 
 
 class MemberModule(Converted):
-    """A leaf: its `stacked` tensors have one row per member, everything else is shared.
+    """A module without children whose `stacked` tensors have one row per member; everything else in it is shared.
 
     Attributes:
         members: how many members there are.
@@ -135,6 +135,22 @@ class MemberModule(Converted):
         for name, tensor in self.unstacked(pick).items():
             put_(module, name, tensor.detach().clone())
         return module
+
+
+def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
+    """All modules that hold members' own tensors, with their names."""
+    return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
+
+
+def converted_layers(net: nn.Module) -> tuple[str, ...]:
+    """Names of the layers that have members; an attention layer counts as one, its projections do not.
+
+    Examples:
+        >>> from batchensemble.nn import Linear
+        >>> converted_layers(nn.Sequential(nn.Linear(2, 2), Linear(2, 2, members=3)))
+        ('1',)
+    """
+    return tuple(name for name, _ in outermost(net, FastModule, MemberModule))
 
 
 def put_(module: nn.Module, name: str, tensor: Tensor) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from batchensemble.nn.hand_over import taken_apart
+from batchensemble.nn.hand_over import take_scaling
 from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.tracing import is_compiled
@@ -34,7 +34,7 @@ def compiled_members(x: Tensor, training: bool) -> int | None:
 
 def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
     """`z, s` with `x = z ∘ s_i`: from the layer before, if it made x that way; otherwise x itself and ones."""
-    z, s = taken_apart(x)
+    z, s = take_scaling(x)
     return z, x.new_ones(members, x.shape[1], dtype=wide_type(x.dtype)) if s is None else s
 
 
@@ -116,7 +116,7 @@ def normalised(
 def scale_and_shift(
     mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """What a norm multiplies by and adds."""
+    """The scale and shift with which a norm is `x * scale + shift`."""
     inverse = torch.rsqrt(var + eps)
     # `mean * scale`, in the order that Triton 3.6 can compile beside sums over few rows
     level = _times(mean * inverse, weight)

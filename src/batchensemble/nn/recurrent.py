@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from batchensemble.nn.converted import OURS, Pick, shallow_copy_as
+from batchensemble.nn.converted import OURS, Pick
+from batchensemble.nn.copies import shallow_copy_as
 from batchensemble.nn.init import Fast
 from batchensemble.nn.layer_input import rows_of, title
 from batchensemble.nn.layers import Linear, linear_of

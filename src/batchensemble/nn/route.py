@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from batchensemble.nn.hand_over import forget
+from batchensemble.nn.hand_over import forget_scaling
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def travel(route: Route, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         return run(*args, **kwargs)
     finally:
         _local.route = before
-        forget()
+        forget_scaling()
 
 
 class _Under:

@@ -38,7 +38,7 @@ def places_of(ids: Tensor) -> list[tuple[int, Tensor]]:
 
 @dataclass(frozen=True)
 class Rows:
-    """The members behind the rows of one tensor.
+    """Which member each row of a tensor belongs to.
 
     `owner` is an `int` (one member answers every row), a tensor of ids (a member for each row), or `None`
     (every member answers an equal block of rows, member-major: member 0's rows first).

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from batchensemble.nn.hand_over import made_of
+from batchensemble.nn.hand_over import remember_scaling
 from batchensemble.nn.rank_one import RankOne
 from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
@@ -58,5 +58,5 @@ def scale_before_a_norm(op: RankOne, x: Tensor, rows: Rows, options: dict[str, A
     z = op.product(scaled(x, op.r) if trained else rows.affine(x, op.r, at=at), op.weight, **options)
     y = rows.affine(z, op.s, op.bias, at=at)
     if op.bias is None and current() is not None:
-        made_of(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
+        remember_scaling(y, z, op.s if torch.is_grad_enabled() else op.s.detach())
     return y

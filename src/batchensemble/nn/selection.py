@@ -5,6 +5,8 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
+from batchensemble.nn.kinds import is_layer, is_whole
+
 Predicate = Callable[[str, nn.Module], bool]
 Rule = str | Iterable[str] | Predicate | None
 
@@ -28,25 +30,22 @@ class Selection:
         before = self._modules_before(fan_out)
         self._before = before if include is None else set()
 
-    def names(self) -> Iterator[tuple[str, nn.Module]]:
-        """Every module with the first of its names."""
-        return ((names[0], module) for module, names in self._names.items())
+    def candidates(self) -> Iterator[tuple[str, nn.Module]]:
+        """Layers, and modules with parameters of their own; nothing inside a module that is converted as a whole.
 
-    def candidates(
-        self, is_layer: Callable[[nn.Module], bool], is_whole: Callable[[nn.Module], bool]
-    ) -> Iterator[tuple[str, nn.Module]]:
-        """Layers, and modules with parameters of their own; nothing inside a module that is converted as a whole."""
+        Each comes with the first of its names.
+        """
         inside: set[nn.Module] = set()
-        for name, module in self.names():
+        for module, names in self._names.items():
             if module in inside:
                 continue
             if is_whole(module):
                 inside.update(module.modules())
-                yield name, module
+                yield names[0], module
             elif is_layer(module) or any(True for _ in module.parameters(recurse=False)):
-                yield name, module
+                yield names[0], module
 
-    def refusal(self, name: str, module: nn.Module) -> str:
+    def refusal(self, module: nn.Module) -> str:
         """Why this layer is not chosen; empty if it is."""
         if self._exclude is not None and any(self._matches(self._exclude, part) for part in module.modules()):
             return "excluded"  # itself, or a part that cannot stay plain on its own (an attention's output)

@@ -29,7 +29,9 @@ def is_compiled() -> bool:
 
 
 def is_known(condition: bool | torch.SymBool) -> bool:
-    """Whether something holds: in a graph, for all sizes that it is traced for, without narrowing them down.
+    """Whether a condition on sizes holds; in a graph, whether it does for all sizes that the graph is made for.
+
+    Asking does not narrow these sizes down.
 
     Examples:
         >>> is_known(torch.ones(3).shape[0] == 3)
@@ -43,7 +45,7 @@ def is_known(condition: bool | torch.SymBool) -> bool:
 
 
 def only_computes(x: Tensor) -> bool:
-    """Whether an operation on x gives values and nothing else: nobody traces, transforms, counts or fakes it.
+    """Whether an operation on x runs at once, on real values: nothing traces, transforms, counts or fakes it.
 
     Examples:
         >>> only_computes(torch.ones(1)), only_computes(torch.ones(1, device="meta"))

@@ -1,0 +1,107 @@
+"""Which layers can have members: the class that each kind of layer becomes, or the reason why a layer stays plain."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
+
+from batchensemble.nn import layers, norm, shared_norm
+from batchensemble.nn.attention import MultiheadAttention
+from batchensemble.nn.converted import OURS
+from batchensemble.nn.embedding import Embedding
+from batchensemble.nn.member import MemberModule
+from batchensemble.nn.norm import MemberNorm, Norm
+from batchensemble.nn.recurrent import GRU, LSTM
+from batchensemble.nn.transformers import Conv1D, is_conv1d
+
+_WITH_MEMBERS: dict[type[nn.Module], Any] = {
+    nn.Linear: layers.Linear,
+    nn.Conv1d: layers.Conv1d,
+    nn.Conv2d: layers.Conv2d,
+    nn.Conv3d: layers.Conv3d,
+    nn.ConvTranspose1d: layers.ConvTranspose1d,
+    nn.ConvTranspose2d: layers.ConvTranspose2d,
+    nn.ConvTranspose3d: layers.ConvTranspose3d,
+    nn.MultiheadAttention: MultiheadAttention,
+    nn.LSTM: LSTM,
+    nn.GRU: GRU,
+    nn.Embedding: Embedding,
+    nn.BatchNorm1d: norm.BatchNorm1d,
+    nn.BatchNorm2d: norm.BatchNorm2d,
+    nn.BatchNorm3d: norm.BatchNorm3d,
+    nn.LayerNorm: norm.LayerNorm,
+    nn.GroupNorm: norm.GroupNorm,
+}
+_SHARED_NORMS: dict[type[nn.Module], Any] = {
+    nn.BatchNorm1d: shared_norm.BatchNorm1d,
+    nn.BatchNorm2d: shared_norm.BatchNorm2d,
+    nn.BatchNorm3d: shared_norm.BatchNorm3d,
+}
+
+
+def is_layer(module: nn.Module) -> bool:
+    """Whether a module's kind has a form with members; it may be without parameters (a norm with statistics only)."""
+    return isinstance(module, tuple(_WITH_MEMBERS))
+
+
+def is_whole(module: nn.Module) -> bool:
+    """Whether a module is converted as a whole, whatever is inside it."""
+    return isinstance(module, nn.MultiheadAttention | nn.RNNBase)
+
+
+def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
+    """The class that gives `module` members, and why it cannot or should not have them; empty if it can.
+
+    Examples:
+        >>> kind_with_members(nn.Linear(2, 3), norm="shared")
+        (<class 'batchensemble.nn.layers.Linear'>, '')
+        >>> kind_with_members(nn.PReLU(), norm="shared")
+        (None, 'there is no rank-one form of PReLU')
+    """
+    if isinstance(module, LazyModuleMixin):
+        return None, "its weights do not exist yet: run a batch through the network first"
+    if is_conv1d(module):
+        return Conv1D, ""
+    for plain, kind in _WITH_MEMBERS.items():
+        if isinstance(module, plain):
+            if _computes_otherwise(module, plain):
+                return None, f"{type(module).__name__} has a forward of its own"
+            if any(_is_computed(part) for part in module.modules()):
+                return kind, "its weight is computed from other parameters"
+            if norm == "shared" and issubclass(kind, MemberNorm):
+                return kind, "norm='shared'"
+            return kind, _name_refusal(module, plain, kind)
+    own = ", ".join(name for name, _ in module.named_parameters(recurse=False)) if any(module.children()) else ""
+    return None, f"there is no rank-one form of {type(module).__name__}" + (f"'s own {own}" if own else "")
+
+
+def shared_norms(net: nn.Module) -> dict[nn.Module, nn.Module]:
+    """Batch norms that all members share, each with the form that it takes inside an ensemble."""
+    return {
+        module: _SHARED_NORMS[type(module)].around(module) for module in net.modules() if type(module) in _SHARED_NORMS
+    }
+
+
+def _computes_otherwise(module: nn.Module, plain: type[nn.Module]) -> bool:
+    """Whether a subclass, or this one object, replaces what torch's layer computes."""
+    steps = [name for name in ("forward", "_conv_forward") if hasattr(plain, name)]
+    return any(getattr(type(module), name) is not getattr(plain, name) or name in vars(module) for name in steps)
+
+
+def _is_computed(module: nn.Module) -> bool:
+    """Whether a module is parametrised, pruned, or under torch's older weight and spectral norms."""
+    names = getattr(module, "_flat_weights_names", ("weight", "bias", "in_proj_weight", "in_proj_bias"))
+    tensors = {name: getattr(module, name, None) for name in names}
+    return nn.utils.parametrize.is_parametrized(module) or any(
+        isinstance(tensor, Tensor) and tensor is not module._parameters.get(name) for name, tensor in tensors.items()
+    )
+
+
+def _name_refusal(module: nn.Module, plain: type[nn.Module], kind: type[nn.Module]) -> str:
+    """Why a subclass cannot have members: it has something of its own under a name that we use."""
+    tensors = {*module._parameters, *module._buffers, *module._modules}
+    methods = set(dir(type(module))) - set(dir(plain))
+    fast_weights = kind.fast_weights if issubclass(kind, MemberModule) else ()
+    ours = {*fast_weights, *dir(kind)} - set(dir(plain))
+    taken = (set(vars(module)) & (ours - set(OURS))) | ((tensors | methods) & {*ours, *OURS})
+    return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""
