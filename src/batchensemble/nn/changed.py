@@ -5,7 +5,7 @@ from collections.abc import Collection
 from torch import Tensor, nn
 
 from batchensemble.nn.layer_input import title
-from batchensemble.nn.member import member_modules as member_modules  # lab.training asks for it here
+from batchensemble.nn.member import member_modules
 
 
 def refuse_changed(net: nn.Module) -> None:
