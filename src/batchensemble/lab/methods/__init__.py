@@ -1,1 +1,1 @@
-"""The methods that are compared: a folder per kind of problem, with one Protocol and a file per method."""
+"""The methods that are compared: a folder per kind of problem, with one interface and a file per method."""
