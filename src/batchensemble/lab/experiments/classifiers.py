@@ -74,7 +74,7 @@ def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
 
 def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
     """Return the row of a method on some data; `test` says what to measure (see `Settings`)."""
-    return Row(on(data, name), Settings(recipe(name, scale, data), **test).settings())
+    return Row(on(data, name), Settings(recipe(name, scale, data), **test))
 
 
 def methods(

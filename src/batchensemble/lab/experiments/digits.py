@@ -34,7 +34,7 @@ ON_NOISE = Quantity("information_unknown", "mutual information, noise", "nats", 
 
 def _grids(data: str, **test: Any) -> dict[Scale, Grid]:
     methods = (SINGLE, DROPOUT, BATCH, OWN_NORMS, REPEATED_OWN_NORMS, NAIVE)
-    rows = (Row({"method": name, "data": data}, Settings(RECIPES[name](BASE), **test).settings()) for name in methods)
+    rows = (Row({"method": name, "data": data}, Settings(RECIPES[name](BASE), **test)) for name in methods)
     return {"smoke": Grid(tuple(rows), seeds=(0, 1, 2))}
 
 

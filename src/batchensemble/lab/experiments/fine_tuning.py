@@ -43,10 +43,7 @@ TUNED: Mapping[Scale, Recipe] = {
 def _grid(scale: Scale) -> Grid:
     base = replace(TUNED[scale], lr=0.02, schedule="cosine", weight_decay=5e-4, start=STARTS[scale])
     names = QUICK if scale == "smoke" else METHODS
-    rows = [
-        Row({"recipe": name, "data": TEN[scale]}, Settings(replace(base, method=METHODS[name])).settings())
-        for name in names
-    ]
+    rows = [Row({"recipe": name, "data": TEN[scale]}, Settings(replace(base, method=METHODS[name]))) for name in names]
     return Grid(tuple(rows), seeds=(0,) if scale == "smoke" else (0, 1, 2))
 
 

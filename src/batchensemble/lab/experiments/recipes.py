@@ -72,7 +72,7 @@ def _grid(scale: Scale) -> Grid:
 
 def _row(name: str, method: Method, scale: Scale, **changes: Any) -> Row:
     short = SHORT[scale](recipe(SINGLE, scale, HUNDRED[scale]))
-    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(replace(short, method=method, **changes)).settings())
+    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(replace(short, method=method, **changes)))
 
 
 RECIPES = Experiment(

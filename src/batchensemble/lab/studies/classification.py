@@ -99,7 +99,7 @@ class Bench:
         """Return the run whose record keeps a part's predictions for the same test images."""
         own = replace(recipe, method=part.method)
         settings = replace(self.settings, recipe=own, test="clean", against=None)
-        return replace(self.run, settings=settings.settings(), seed=part.seed)
+        return replace(self.run, settings=settings, seed=part.seed)
 
     @cached_property
     def trainer(self) -> Trainer:
