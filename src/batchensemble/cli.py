@@ -36,7 +36,7 @@ from batchensemble.lab.studies.speed import command as speed
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation.command import find_translator, translated_lines
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
-from batchensemble.lab.training.progress import Bars, Silent, bars
+from batchensemble.lab.training.progress import Progress, bars
 from batchensemble.lifelong import Diverged
 
 
@@ -273,11 +273,11 @@ def _announce(line: str) -> None:
 
 
 @contextmanager
-def _progress(context: Context) -> Iterator[Bars | Silent]:
+def _progress(context: Context) -> Iterator[Progress]:
     """Show bars, in only one of several processes."""
     first = not is_one_of_several(context.devices) or start_fabric(context.device, context.devices).is_global_zero
     console.quiet = not first
-    with bars(console) if first else nullcontext(Silent()) as progress:
+    with bars(console) if first else nullcontext(Progress()) as progress:
         yield progress
 
 
