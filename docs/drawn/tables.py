@@ -59,7 +59,7 @@ def _cells(part: Evidence) -> tuple[str, str]:
 
 def _at_its_best(part: Evidence) -> tuple[Evidence, str]:
     """What was measured at the length with the lowest mean NLL, and that length."""
-    lengths = {length: part.where(length=length) for length in part.labels("length")}
+    lengths = part.by("length")
     best = min(lengths, key=lambda length: _summary(lengths[length], "nll").mean)
     return lengths[best], best.removesuffix(" epochs")
 

@@ -22,7 +22,7 @@ from batchensemble.lab.report.views.lines import (
 )
 from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -64,7 +64,7 @@ def over_steps(
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        parts = evidence.apart(METHOD).items()
+        parts = evidence.apart("method").items()
         found = {panel: (_curves(part, shown.metric, x, aligned), shown) for panel, part in parts}
         words = (name, title or sentence([shown.name]), circumstances(evidence))
         return _figure(found, words, xlabel=xlabel, band=band, log=log, highlight=highlight)
@@ -81,7 +81,7 @@ def training_curves(*metrics: str | Quantity) -> View:
 
     def view(evidence: Evidence) -> Figure:
         found: dict[str, tuple[Curves, Quantity]] = {}
-        for place, part in evidence.apart(METHOD).items():
+        for place, part in evidence.apart("method").items():
             panels = _log_panels(_logs(part), shown)
             found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
         return _figure(found, ("training", "Training", circumstances(evidence)), xlabel="epoch")
@@ -91,8 +91,7 @@ def training_curves(*metrics: str | Quantity) -> View:
 
 def _logs(part: Evidence) -> dict[str, list[Lines]]:
     return {
-        method: [log for _, logs in part.with_metric("log", **{METHOD: method}) for log in logs]
-        for method in part.labels(METHOD)
+        method: [log for _, logs in own.with_metric("log") for log in logs] for method, own in part.by("method").items()
     }
 
 
@@ -155,7 +154,7 @@ def _spread(curves: Curves, shown: Quantity) -> bool:
 
 def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves:
     """Return the curves that have points, by name."""
-    series = {name: list(_series(part.where(**{METHOD: name}), metric, x)) for name in part.labels(METHOD)}
+    series = {name: list(_series(own, metric, x)) for name, own in part.by("method").items()}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 

@@ -12,7 +12,7 @@ from batchensemble.lab.report.style import INK, WIDTH
 from batchensemble.lab.report.views.lines import Curve, band_words, draw_curves, dress
 from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def over_label(
     def view(evidence: Evidence) -> Figure:
         found = [
             (place, part, one, curves)
-            for place, part in evidence.apart(METHOD, label).items()
+            for place, part in evidence.apart("method", label).items()
             for one in shown
             if _several((curves := _curves(part, label, one)).values())
         ]
@@ -75,7 +75,7 @@ def _several(curves: Iterable[Curve]) -> bool:
 
 def _curves(evidence: Evidence, label: str, shown: Quantity) -> dict[str, Curve]:
     """Return the metric over the label by method, a curve per seed, for methods that have points."""
-    found = {name: _curve(evidence.where(**{METHOD: name}), label, shown) for name in evidence.labels(METHOD)}
+    found = {name: _curve(part, label, shown) for name, part in evidence.by("method").items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
 

@@ -11,7 +11,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE
 from batchensemble.lab.report.views.panels import rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 from batchensemble.metrics import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def reliability_diagrams() -> View:
     def view(evidence: Evidence) -> Figure:
         drawn = {
             _headline(name, part): diagram
-            for name, part in evidence.kinds(METHOD).items()
+            for name, part in evidence.kinds("method").items()
             if (diagram := _diagram(part)) is not None
         }
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        kinds = len(evidence.labels(METHOD))
+        kinds = len(evidence.labels("method"))
         across = min(len(drawn), rows_of(kinds, rows_of(kinds, MOST)))  # six as three and three, not five and one
         down = rows_of(len(drawn), across)
 
@@ -62,7 +62,7 @@ def reliability_diagrams() -> View:
                 axes[2 * row + 1, 0].set_ylabel("share")
             canvas.supxlabel("confidence", fontsize=10)
 
-        alt = f"Reliability diagrams of {', '.join(evidence.kinds(METHOD))}."
+        alt = f"Reliability diagrams of {', '.join(evidence.kinds('method'))}."
         size = (0.8 + 1.75 * across, 0.5 + 3.0 * down)
         return Figure("reliability", "Reliability", f"{HOW.format(few=FEW)} {circumstances(evidence)}", alt, draw, size)
 
