@@ -1,7 +1,7 @@
 """Contextual bandits."""
 
 from batchensemble.lab.report.views import rewards_table
-from batchensemble.lab.report.views.regret import VALUE, Regrets, chance, over_trials
+from batchensemble.lab.report.views.regret import VALUE, Regrets, over_trials, p_value
 from batchensemble.lab.report.views.regret_tables import REGRET
 from drawn.records import drawn_table, evidence_of, where
 
@@ -40,7 +40,7 @@ def bandits_paired() -> str:
 
 def _paired(regrets: Regrets, method: str, than: str) -> str:
     theirs, ours = regrets.value(method), regrets.value(than)
-    p = chance(theirs, ours)
+    p = p_value(theirs, ours)
     return f"{VALUE.summary(over_trials(theirs - ours))} | {f'{p:.3f}' if p >= 0.001 else '< 0.001'}"
 
 

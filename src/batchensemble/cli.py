@@ -26,7 +26,7 @@ from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Scale
 from batchensemble.lab.report import Check, NotMeasured, Table, Verdict, write_report
 from batchensemble.lab.report.circumstances import SCALE_MEANING
-from batchensemble.lab.report.look import look
+from batchensemble.lab.report.evaluate import evaluate
 from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
 from batchensemble.lab.studies.corrupted import prepare_corrupted
@@ -290,7 +290,7 @@ def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[i
     tables = []
     for view in experiment.show:
         with suppress(NotMeasured):
-            shown = look(view, evidence)
+            shown = evaluate(view, evidence)
             if isinstance(shown, Table):
                 tables.append(shown)
             elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":

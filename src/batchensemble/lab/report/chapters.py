@@ -6,9 +6,9 @@ from typing import Protocol, TypeVar
 
 from batchensemble.lab.records import SCALES, Published, Record, Scale
 from batchensemble.lab.report.check import Check, Verdict
+from batchensemble.lab.report.evaluate import evaluate
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.look import look
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.table import Cell, Column, Line, Table
 from batchensemble.lab.report.views.view import View
@@ -137,7 +137,7 @@ def _section(evidence: Evidence, views: Iterable[View]) -> Section:
     undrawn = []
     for view in views:
         try:
-            shown.append(look(view, evidence))
+            shown.append(evaluate(view, evidence))
         except NotMeasured as reason:
             undrawn.append(str(reason))
     return Section(

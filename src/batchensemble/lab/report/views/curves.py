@@ -8,6 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
+from batchensemble.lab.report.views.line_styles import line_styles
 from batchensemble.lab.report.views.lines import (
     FAR,
     Band,
@@ -20,7 +21,6 @@ from batchensemble.lab.report.views.lines import (
     name_ends,
     spread_out,
 )
-from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -126,11 +126,11 @@ def _figure(
     }
 
     def draw(canvas: "Canvas") -> None:
-        axes, look = grid(canvas, len(drawn)), looks(list(coloured.values()))
+        axes, styles = grid(canvas, len(drawn)), line_styles(list(coloured.values()))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
             grey = {name: curve for name, curve in curves.items() if name not in coloured[title]}
             draw_background(panel, grey, shown.factor)
-            draw_curves(panel, coloured[title], look, band=band, factor=shown.factor)
+            draw_curves(panel, coloured[title], styles, band=band, factor=shown.factor)
             dress(panel, shown.heading, xlabel, log=log)
             if title in apart:
                 spread_out(panel, curves.values(), shown.factor)
@@ -138,14 +138,13 @@ def _figure(
             panel.set_title(title)
         legend(canvas, axes)
 
-    names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
-    alt = f"{words[1]} against {xlabel} for {', '.join(names)}."
     name, title, where = words
+    names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
+    alt = f"{title} against {xlabel} for {', '.join(names)}."
     how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
     caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
-    return Figure(
-        name, title, caption, alt, draw, (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
-    )
+    size = (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
+    return Figure(name, title, caption, alt, draw, size)
 
 
 def _spread(curves: Curves, shown: Quantity) -> bool:

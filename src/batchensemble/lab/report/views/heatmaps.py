@@ -49,14 +49,8 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
 
         alt = f"Heat maps of {shown.name} for {', '.join(drawn)}."
         caption = f"Means over seeds. {circumstances(evidence)}"
-        return Figure(
-            "matrices",
-            title or sentence([shown.name]),
-            caption,
-            alt,
-            draw,
-            (WIDTH, 0.6 + 5.2 / across * rows_of(len(drawn), across)),
-        )
+        size = (WIDTH, 0.6 + 5.2 / across * rows_of(len(drawn), across))
+        return Figure("matrices", title or sentence([shown.name]), caption, alt, draw, size)
 
     return view
 
