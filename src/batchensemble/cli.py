@@ -29,7 +29,7 @@ from batchensemble.lab.report.circumstances import SCALE_MEANING
 from batchensemble.lab.report.evaluate import evaluate
 from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
-from batchensemble.lab.studies.corrupted import prepare_corrupted
+from batchensemble.lab.studies.classification.corrupted import prepare_corrupted
 from batchensemble.lab.studies.images import load_images
 from batchensemble.lab.studies.perform import Job, perform_all
 from batchensemble.lab.studies.speed import command as speed

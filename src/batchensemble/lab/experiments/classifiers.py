@@ -7,8 +7,7 @@ from typing import Any
 from batchensemble.lab.experiments.experiment import Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Method, Naive, Single
 from batchensemble.lab.records import SCALES, Published, Scale
-from batchensemble.lab.studies.classification import Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import Recipe, Settings
 
 BASE: Mapping[Scale, Recipe] = {
     "paper": Recipe(),

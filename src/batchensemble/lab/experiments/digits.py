@@ -21,8 +21,7 @@ from batchensemble.lab.report.views import (
     reliability_diagrams,
     training_curves,
 )
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
 
 BASE = Recipe(data="digits", share=0.25, depth=8, width=1, epochs=40, batch=64, pad=0, precision="fp32")
 """A quarter of the digits: trained on all of them, one network makes hardly a mistake."""

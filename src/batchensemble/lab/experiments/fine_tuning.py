@@ -8,8 +8,7 @@ from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.views import comparison, recipes
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
 
 ONES = BatchEnsemble(init="ones", fast_lr_scale=4.0)
 METHODS: Mapping[str, Method] = {

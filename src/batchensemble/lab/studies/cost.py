@@ -14,8 +14,7 @@ from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.speed.timing import Measure, Work, measure
 from batchensemble.lab.studies.study import Context, Study
-from batchensemble.lab.studies.trainer import on_device
-from batchensemble.lab.training.devices import Precision, start_fabric
+from batchensemble.lab.training.devices import Precision, on_device, start_fabric
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

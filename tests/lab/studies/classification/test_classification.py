@@ -14,11 +14,10 @@ from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Naive, S
 from batchensemble.lab.models import resnet
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
+from batchensemble.lab.studies.classification.trainer import trainer_of
 from batchensemble.lab.studies.perform import perform
-from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
-from batchensemble.lab.studies.trainer import trainer_of
 from batchensemble.lab.training.devices import start_fabric
 
 DIGITS = Recipe(data="digits", depth=8, width=1, epochs=2, batch=64, pad=0, precision="fp32")
