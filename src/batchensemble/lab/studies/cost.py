@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 KINDS: dict[str, Callable[[int], Method]] = {
-    "BatchEnsemble": lambda members: BatchEnsemble(members),
-    "Naive, one by one": lambda members: Naive(members),
-    "Naive, at once": lambda members: Naive(members, together=True),
+    "BatchEnsemble": BatchEnsemble,
+    "Naive, one by one": Naive,
+    "Naive, at once": partial(Naive, together=True),
 }
 
 

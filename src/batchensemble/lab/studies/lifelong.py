@@ -98,10 +98,10 @@ class Settings:
         """Return the settings with which the library's loop trains a task."""
         half = torch.bfloat16 if self.precision == "bf16" and device.type == "cuda" else None
         return Training(
-            self.epochs,
-            self.batch,
-            self.lr,
-            self.weight_decay,
+            epochs=self.epochs,
+            batch_size=self.batch,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
             seed=seed,
             workers=self.workers,
             autocast=half,

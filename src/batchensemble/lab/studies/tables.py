@@ -124,12 +124,12 @@ def _training(settings: Settings, part: SeededMethod, train: Table, device: torc
     model = method.build(network, part.seed).to(device)
     return TrainingJob(
         model,
-        partial(method.loss, weight_decay=settings.weight_decay),
-        TableBatches(train, method.streams(part.seed), settings.batch),
-        adamw(method.groups(model, settings.lr, settings.weight_decay), device),
-        cosine,
-        settings.epochs,
-        part.seed,
+        loss=partial(method.loss, weight_decay=settings.weight_decay),
+        batches=TableBatches(train, method.streams(part.seed), settings.batch),
+        optimizer=adamw(method.groups(model, settings.lr, settings.weight_decay), device),
+        schedule=cosine,
+        epochs=settings.epochs,
+        seed=part.seed,
     )
 
 

@@ -51,16 +51,16 @@ class Trainer:
     def _training(self, recipe: Recipe, part: SeededMethod) -> TrainingJob:
         method, fabric = part.method, self.fabric
         model = self._model(recipe, part)
-        alone = fabric.world_size == 1 or not recipe.own_members
+        apart = fabric.world_size > 1 and recipe.own_members  # each process has norms of its own
         return TrainingJob(
             model,
-            partial(method.loss, weight_decay=recipe.weight_decay),
-            self._batches(recipe, part),
-            sgd(method.groups(model, recipe.lr, recipe.weight_decay), fabric.device),
-            SCHEDULES[recipe.schedule],
-            recipe.epochs,
-            part.seed,
-            None if alone else partial(_share_statistics, model),
+            loss=partial(method.loss, weight_decay=recipe.weight_decay),
+            batches=self._batches(recipe, part),
+            optimizer=sgd(method.groups(model, recipe.lr, recipe.weight_decay), fabric.device),
+            schedule=SCHEDULES[recipe.schedule],
+            epochs=recipe.epochs,
+            seed=part.seed,
+            after_epoch=partial(_share_statistics, model) if apart else None,
         )
 
     def _model(self, recipe: Recipe, part: SeededMethod) -> nn.Module:
