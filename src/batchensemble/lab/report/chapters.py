@@ -125,14 +125,15 @@ def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> li
 def _chapter(experiment: Experiment, records: list[Record]) -> Chapter:
     scales = [scale for scale in reversed(SCALES) if scale in experiment.scales]
     found = {scale: experiment.evidence(records, scale) for scale in scales}
-    sections = tuple(_section(evidence, experiment.show) for evidence in found.values() if evidence.results)
+    sections = tuple(section_of(evidence, experiment.show) for evidence in found.values() if evidence.results)
     not_run = tuple(scale for scale in scales if not found[scale].results)
     beside = {number for section in sections for table in section.tables for number in _beside(table)}
     rest = [number for number in experiment.published if _key(number) not in beside]
     return Chapter(experiment.id, experiment.item, experiment.claim, sections, not_run, published_table(rest))
 
 
-def _section(evidence: Evidence, views: Iterable[View]) -> Section:
+def section_of(evidence: Evidence, views: Iterable[View]) -> Section:
+    """Evaluate views, and sort what they show by its kind."""
     shown: list[Table | Figure | Check] = []
     undrawn = []
     for view in views:
