@@ -64,7 +64,7 @@ class Trainer:
 
     def train(self, recipe: Recipe, seed: int) -> Trained:
         """Return a translator, trained in a folder named by everything its weights depend on."""
-        key = content_key({"translation": recipe.settings(), "seed": seed})
+        key = content_key({"translation": recipe, "seed": seed})
         folder = self.context.work / "weights" / key
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
         # Compiling a step for every shape of batch would take longer than training.
