@@ -1,4 +1,9 @@
-"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams, tables."""
+"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams, tables.
+
+To add a data set, write a function that loads it, and name it where its kind is looked up: `DATA` in
+`studies/images.py` for images, `FOLDERS` in `studies/task_stream.py` for images in folders, `TABLES` in `tables.py`,
+`SOURCES` in `bandits/sources.py`, `CORPORA` in `studies/translation/corpora.py`. Recipes then ask for it by that name.
+"""
 
 from batchensemble.lab.data.augment import crop_flip, draw_crops, normalise
 from batchensemble.lab.data.cifar import load_cifar10, load_cifar100
