@@ -1,23 +1,24 @@
 """Contextual bandits."""
 
 from batchensemble.lab.report.views import rewards_table
-from batchensemble.lab.report.views.regret import VALUE, Regrets, chance, over_trials
+from batchensemble.lab.report.views.regret import VALUE, Regrets, over_trials, p_value
 from batchensemble.lab.report.views.regret_tables import REGRET
-from drawn.records import drawn_table, evidence_of, where
+from drawn.records import drawn_table, evidence_of, markdown, where
 
 
 def bandits() -> str:
     """Mean values of the bandit table at paper scale, best first."""
     evidence = evidence_of("bandits", "paper")
     regrets = Regrets.of(evidence)
-    lines = [f"| method | mean value | the paper's | {' | '.join(regrets.problems)} |", "|---" * 8 + "|"]
+    rows = []
     for method in sorted(regrets.complete, key=lambda one: float(regrets.value(one).mean())):
         value = over_trials(regrets.value(method))
         paper = " / ".join(VALUE.text(number.value) for number in evidence.paper("mean_value", method=method))
         cells = (REGRET.text(regrets.trials[method, problem].mean().item()) for problem in regrets.problems)
-        lines.append(f"| {method} | {VALUE.summary(value)} | {paper} | {' | '.join(cells)} |")
+        rows.append((method, VALUE.summary(value), paper, *cells))
+    table = markdown(("method", "mean value", "the paper's", *regrets.problems), rows)
     trials = len(regrets.value("Uniform"))
-    return "\n".join([*lines, "", f"{trials} trials of 2000 contexts, ± standard error. {where(evidence)} {_small()}"])
+    return f"{table}\n\n{trials} trials of 2000 contexts, ± standard error. {where(evidence)} {_small()}"
 
 
 def _small() -> str:
@@ -31,28 +32,23 @@ def bandits_paired() -> str:
     """How far the others' mean values are from BatchEnsemble's on the same trials, and paired tests of it."""
     regrets = Regrets.of(evidence_of("bandits", "paper"))
     ours = ("BatchEnsemble8", "BatchEnsemble4")
-    lines = [f"| mean value minus that of | {' | p | '.join(ours)} | p |", "|---|---|---|---|---|"]
     others = [method for method in regrets.complete if method not in (*ours, "Uniform")]
-    for method in sorted(others, key=lambda one: float(regrets.value(one).mean())):
-        lines.append(f"| {method} | {' | '.join(_paired(regrets, method, one) for one in ours)} |")
-    return "\n".join(lines)
+    others.sort(key=lambda one: float(regrets.value(one).mean()))
+    rows = [(method, *(cell for one in ours for cell in _paired(regrets, method, one))) for method in others]
+    return markdown(("mean value minus that of", *(cell for one in ours for cell in (one, "p"))), rows)
 
 
-def _paired(regrets: Regrets, method: str, than: str) -> str:
+def _paired(regrets: Regrets, method: str, than: str) -> tuple[str, str]:
     theirs, ours = regrets.value(method), regrets.value(than)
-    p = chance(theirs, ours)
-    return f"{VALUE.summary(over_trials(theirs - ours))} | {f'{p:.3f}' if p >= 0.001 else '< 0.001'}"
+    p = p_value(theirs, ours)
+    return VALUE.summary(over_trials(theirs - ours)), f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def bandits_rewards() -> str:
     """Total rewards on mushroom beside a game of the benchmark's released example."""
     table = drawn_table(evidence_of("bandits", "paper"), rewards_table("Mushroom"))
     shown = table.columns[0].quantity
-    lines = [
-        "| mushroom, total reward of 2000 contexts | here, ± deviation of a game | released example |",
-        "|---|---|---|",
-    ]
-    told = [line for line in table.lines if line.cells[0].paper]
-    for line in sorted(told, key=lambda one: -one.cells[0].paper[0].value):
-        lines.append(f"| {line.labels[0]} | {line.cells[0].ours_text(shown)} | {line.cells[0].paper_text(shown)} |")
-    return "\n".join(lines)
+    told = {line.labels[0]: line.cells[0] for line in table.lines if line.cells[0].paper}
+    best_first = sorted(told.items(), key=lambda item: -item[1].paper[0].value)
+    columns = ("mushroom, total reward of 2000 contexts", "here, ± deviation of a game", "released example")
+    return markdown(columns, [(name, cell.ours_text(shown), cell.paper_text(shown)) for name, cell in best_first])

@@ -8,7 +8,7 @@ from batchensemble.lab.records import Scale
 from batchensemble.lab.report.check import Check, Verdict
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.views import View
-from drawn.records import evidence_of
+from drawn.records import evidence_of, markdown
 
 MEASURED: Mapping[str, tuple[Scale, ...]] = {
     "cifar-accuracy": ("paper", "short"),
@@ -25,11 +25,12 @@ MEASURED: Mapping[str, tuple[Scale, ...]] = {
 
 def claims() -> str:
     """What became of the claims of the paper, in the words of the report."""
-    lines = ["| experiment, scale | the paper's claim | here | numbers |", "|---|---|---|---|"]
-    for name, scales in MEASURED.items():
-        for scale, check in _at_largest_scale(name, scales).values():
-            lines.append(f"| {name}, {scale} | {check.claim} | **{check.verdict.value}** | {check.words} |")
-    return "\n".join(lines)
+    rows = [
+        (f"{name}, {scale}", check.claim, f"**{check.verdict.value}**", check.words)
+        for name, scales in MEASURED.items()
+        for scale, check in _at_largest_scale(name, scales).values()
+    ]
+    return markdown(("experiment, scale", "the paper's claim", "here", "numbers"), rows)
 
 
 def _at_largest_scale(name: str, scales: Iterable[Scale]) -> dict[str, tuple[Scale, Check]]:

@@ -10,7 +10,7 @@ from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.views import comparison
-from drawn.records import body, evidence_of
+from drawn.records import body, evidence_of, markdown, recorded
 
 CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "ece", "train_accuracy")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "train_accuracy")
@@ -19,12 +19,12 @@ UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
 
 
 GAINS = {
-    "Single": "one network | paper",
-    "BatchEnsemble, norm per member": "4 members, split batch | paper",
-    "Naive ensemble": "4 independent networks | paper",
-    "Single, released schedule": "one network | released",
-    "BatchEnsemble, repeated batch, norm per member": "4 members, repeated batch | released",
-    "Naive ensemble, released schedule": "4 independent networks | released",
+    "Single": ("one network", "paper"),
+    "BatchEnsemble, norm per member": ("4 members, split batch", "paper"),
+    "Naive ensemble": ("4 independent networks", "paper"),
+    "Single, released schedule": ("one network", "released"),
+    "BatchEnsemble, repeated batch, norm per member": ("4 members, repeated batch", "released"),
+    "Naive ensemble, released schedule": ("4 independent networks", "released"),
 }
 SCORES = (
     Quantity("accuracy", "accuracy", " %", 100, 1),
@@ -39,13 +39,13 @@ def gains() -> str:
     evidence = _measured("cifar-accuracy", "short").where(data="CIFAR-100")
     found = {name: [result.record for result in evidence.where(method=name).results] for name in GAINS}
     one = found["Single"][0]
-    columns = (*(score.name for score in SCORES), "training images seen", "parameters")
-    lines = [f"| | schedule | {' | '.join(columns)} |", "|---" * 2 + "|---:" * len(columns) + "|"]
+    rows = []
     for name, records in ((name, records) for name, records in found.items() if records):
         scores = (_mean(records, score) for score in SCORES)
-        rows, size = _shown(records[0]) / _shown(one), records[0].metrics["parameters"] / one.metrics["parameters"]
-        lines.append(f"| {GAINS[name]} | {' | '.join(scores)} | {rows:g} x | {size:.2f} x |")
-    return "\n".join(lines)
+        seen, size = _shown(records[0]) / _shown(one), records[0].metrics["parameters"] / one.metrics["parameters"]
+        rows.append((*GAINS[name], *scores, f"{seen:g} x", f"{size:.2f} x"))
+    columns = ("", "schedule", *(score.name for score in SCORES), "training images seen", "parameters")
+    return markdown(columns, rows, labels=2)
 
 
 def _mean(records: Sequence[Record], score: Quantity) -> str:
@@ -73,7 +73,7 @@ def cifar100_paper() -> str:
 
 def _beside_the_paper(data: str) -> Evidence:
     """What there is a record of at full length, beside the paper's accuracies and calibration errors."""
-    evidence = _recorded("cifar-accuracy", "paper").where(data=data)
+    evidence = recorded("cifar-accuracy", "paper").where(data=data)
     calibration = evidence_of("cifar-calibration", "paper").where(data=data)
     return replace(evidence, published=(*evidence.published, *calibration.published))
 
@@ -133,10 +133,4 @@ def _best_first(evidence: Evidence) -> Evidence:
 
 def _measured(experiment: str, scale: Scale) -> Evidence:
     """What there is a record of, without the paper's numbers, which took many more epochs."""
-    return replace(_recorded(experiment, scale), published=())
-
-
-def _recorded(experiment: str, scale: Scale) -> Evidence:
-    """What there is a record of, beside the paper's numbers."""
-    evidence = evidence_of(experiment, scale)
-    return replace(evidence, places=tuple(place for place in evidence.places if place.record))
+    return replace(recorded(experiment, scale), published=())

@@ -9,7 +9,7 @@ from batchensemble.lab.experiments.lifelong_cifar100 import COMPUTE, KEPT
 from batchensemble.lab.experiments.lifelong_methods import FROZEN_NORM, LATERALS, OWN_NORM, RANK_4
 from batchensemble.lab.report.quantity import Quantity
 from batchensemble.lab.report.views import comparison, relative_to
-from drawn.records import body, evidence_of, only, where
+from drawn.records import body, evidence_of, markdown, only, recorded, where
 
 OPERATIONS = Quantity("relative_operations", "operations, vanilla = 1", digits=2)
 MEMORY = Quantity("relative_parameters", "parameters, vanilla = 1", digits=2)
@@ -34,9 +34,8 @@ def lifelong_cifar100() -> str:
 
 def lifelong_options() -> str:
     """The learner's options on Split-CIFAR100; seconds are left out here, too."""
-    evidence = evidence_of("lifelong-options", "small")
-    measured = replace(evidence, places=tuple(place for place in evidence.places if place.record))
-    table = body(measured, comparison("average_accuracy", "train_accuracy", COMPUTE, STORED))
+    evidence = recorded("lifelong-options", "small")
+    table = body(evidence, comparison("average_accuracy", "train_accuracy", COMPUTE, STORED))
     for name in (FROZEN_NORM, OWN_NORM, RANK_4, LATERALS):  # all of them begin so
         table = table.replace(name, name.replace(",", ", from the first task,"))
     return table
@@ -54,13 +53,13 @@ def lifelong_growth() -> str:
     methods = evidence.labels("method")
     growths = [only(evidence, method=method).metrics for method in methods]
     heads = (f"{what}, {method}" for what in ("stored", "operations") for method in methods)
-    lines = [f"| tasks | {' | '.join(heads)} |", "|---" + "|---:" * 2 * len(methods) + "|"]
+    rows = []
     for tasks in MANY:
         kept = (_grown(growth, "growth_numbers_kept", tasks, "{:,.0f}", 1e-3) for growth in growths)
         work = (_grown(growth, "growth_operations", tasks, "{:.2f}", 1e-9) for growth in growths)
-        lines.append(f"| {tasks} | {' | '.join((*kept, *work))} |")
+        rows.append((str(tasks), *kept, *work))
     what = "Stored: all numbers after so many tasks, in thousands; operations: of a task around there, in billions."
-    return "\n".join([*lines, "", f"{what} {where(evidence)}"])
+    return f"{markdown(('tasks', *heads), rows, labels=1)}\n\n{what} {where(evidence)}"
 
 
 def _grown(growth: Mapping[str, Any], metric: str, tasks: int, form: str, factor: float) -> str:

@@ -1,6 +1,7 @@
 """What the blocks are drawn from, and the line under each that says where it was measured."""
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,20 @@ def body(evidence: Evidence, view: View, *, facts: bool = False) -> str:
         table = replace(table, facts=(), lines=tuple(replace(line, facts=()) for line in table.lines))
     _, body, _ = table.markdown().split("\n\n", 2)
     return f"{body}\n\n{where(evidence)}"
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]], *, labels: int | None = None) -> str:
+    """A table: its first `labels` columns, by default all of them, are aligned left and the others right."""
+    left = len(columns) if labels is None else labels
+    heading = f"| {' | '.join(columns).lstrip()} |"  # the first one may be empty
+    rule = "|---" * left + "|---:" * (len(columns) - left) + "|"
+    return "\n".join((heading, rule, *(f"| {' | '.join(row)} |" for row in rows)))
+
+
+def recorded(experiment: str, scale: Scale) -> Evidence:
+    """What there is a record of, without the places of missing runs."""
+    evidence = evidence_of(experiment, scale)
+    return replace(evidence, places=tuple(place for place in evidence.places if place.record))
 
 
 def where(evidence: Evidence) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE
 from batchensemble.lab.studies.speed.command import how_run
 from batchensemble.lab.studies.speed.ways import OURS, OWN_NORMS, WAYS
-from drawn.records import evidence_of, made, speeds, where
+from drawn.records import evidence_of, made, markdown, speeds, where
 
 WHOLE = ("inference", "training")
 NUMBERS = ("ms", "denominator_ms", "ratio", "memory_ratio")
@@ -58,12 +58,12 @@ def cost_by_members() -> str:
     rows = result.record.metrics["cost"]
     kinds = tuple(dict.fromkeys(row["kind"] for row in rows))
     cells = {(row["kind"], row["members"]): row for row in rows}
-    lines = [f"| members | {' | '.join(kinds)} | BatchEnsemble, parameters |", "|---" * (len(kinds) + 2) + "|"]
+    lines = []
     for members in dict.fromkeys(row["members"] for row in rows):
-        times = " | ".join(f"{cells[kind, members]['relative_seconds']:.1f}" for kind in kinds)
-        lines.append(f"| {members} | {times} | {cells['BatchEnsemble', members]['relative_parameters']:.2f} |")
+        times = (f"{cells[kind, members]['relative_seconds']:.1f}" for kind in kinds)
+        lines.append((str(members), *times, f"{cells['BatchEnsemble', members]['relative_parameters']:.2f}"))
     what = f"{result.labels['network']}, {result.record.run.settings['batch']} inputs, times one network's."
-    return "\n".join([*lines, "", f"{what} {where(evidence)}"])
+    return f"{markdown(('members', *kinds, 'BatchEnsemble, parameters'), lines)}\n\n{what} {where(evidence)}"
 
 
 def _machines() -> list[Machine]:
@@ -144,9 +144,7 @@ def _table(columns: list[str], cells: list[list[str]], machine: Machine, rows: I
         return ""
     if not any(line[-1] for line in cells):
         columns, cells = columns[:-1], [line[:-1] for line in cells]
-    lines = [f"| {' | '.join(columns)} |", "|---" * labels + "|---:" * (len(columns) - labels) + "|"]
-    lines += [f"| {' | '.join(line)} |" for line in cells]
-    return "\n".join([*lines, "", f"All {how_run(rows)}. {machine.where}."])
+    return f"{markdown(columns, cells, labels=labels)}\n\nAll {how_run(rows)}. {machine.where}."
 
 
 def _by_size(case: str) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from batchensemble.lab.experiments.tables import SIXTEEN
 from batchensemble.lab.report.evidence import Evidence, Summary
 from batchensemble.lab.report.views import comparison
-from drawn.records import body, evidence_of, where
+from drawn.records import body, evidence_of, markdown, where
 
 DATA = ("Income", "Occupation", "Shuttle")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "ece", "train_accuracy")
@@ -23,15 +23,15 @@ def gains_tables() -> str:
     evidence = evidence_of("tables", "small").where(data="Income")
     alone = _summary(_at_its_best(evidence.where(method="Single"))[0], "parameters").mean
     columns = ("accuracy", "NLL", "epochs", "accuracy after 30 epochs", "parameters")
-    lines = [f"| | {' | '.join(columns)} |", "|---" + "|---:" * len(columns) + "|"]
+    rows = []
     for method, words in GAINS.items():
         part = evidence.where(method=method)
         best, epochs = _at_its_best(part)
         accuracy, later = (_summary(one, "accuracy").mean for one in (best, part.where(length="30 epochs")))
         nll, size = _summary(best, "nll").mean, _summary(best, "parameters").mean / alone
         cells = (f"{100 * accuracy:.1f} %", f"{nll:.3f}", epochs, f"{100 * later:.1f} %", f"{size:.2f} x")
-        lines.append(f"| {words} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append((words, *cells))
+    return markdown(("", *columns), rows, labels=1)
 
 
 def tables() -> str:
@@ -39,11 +39,11 @@ def tables() -> str:
     ours, others = evidence_of("tables", "small"), evidence_of("tables-regularised", "small")
     evidence = replace(ours, places=(*ours.places, *others.places))
     columns = [heading for data in DATA for heading in (f"{data}: NLL", "accuracy (epochs)")]
-    lines = [f"| method | {' | '.join(columns)} |", "|---" + "|---:" * len(columns) + "|"]
-    for method in evidence.labels("method"):
-        cells = [cell for data in DATA for cell in _cells(evidence.where(method=method, data=data))]
-        lines.append(f"| {method} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", where(evidence)])
+    rows = [
+        (method, *(cell for data in DATA for cell in _cells(part.where(data=data))))
+        for method, part in evidence.by("method").items()
+    ]
+    return f"{markdown(('method', *columns), rows, labels=1)}\n\n{where(evidence)}"
 
 
 def tables_members() -> str:
@@ -59,7 +59,7 @@ def _cells(part: Evidence) -> tuple[str, str]:
 
 def _at_its_best(part: Evidence) -> tuple[Evidence, str]:
     """What was measured at the length with the lowest mean NLL, and that length."""
-    lengths = {length: part.where(length=length) for length in part.labels("length")}
+    lengths = part.by("length")
     best = min(lengths, key=lambda length: _summary(lengths[length], "nll").mean)
     return lengths[best], best.removesuffix(" epochs")
 

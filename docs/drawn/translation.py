@@ -1,10 +1,16 @@
 """Translation."""
 
 from statistics import mean
+from typing import Any
 
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.views import comparison
-from drawn.records import body, evidence_of, made, speeds
+from drawn.records import body, evidence_of, made, markdown, speeds
+
+COSTS = {
+    "training": "time of a training step, over one network on the same batch",
+    "decoding": "time of decoding with beam 4, over one network with beam 16 (as many rows)",
+}
 
 
 def translation() -> str:
@@ -16,26 +22,23 @@ def translation_curves() -> str:
     """Validation loss and BLEU on the way, means over seeds."""
     evidence = _multi30k()
     ways = [_curves(evidence.where(method=method)) for method in ("Single", "BatchEnsemble")]
-    lines = [
-        "| step | loss, one network | loss, BatchEnsemble | BLEU, one network | BLEU, BatchEnsemble |",
-        "|---:" * 5 + "|",
-    ]
+    rows = []
     for step in ways[0]["bleu_curve"]:
         losses = (f"{way['validation_loss'][step]:.2f}" for way in ways)
         scores = (f"{way['bleu_curve'][step]:.1f}" for way in ways)
-        lines.append(f"| {step} | {' | '.join((*losses, *scores))} |")
-    return "\n".join(lines)
+        rows.append((str(step), *losses, *scores))
+    columns = ("step", "loss, one network", "loss, BatchEnsemble", "BLEU, one network", "BLEU, BatchEnsemble")
+    return markdown(columns, rows, labels=0)
 
 
 def translation_cost() -> str:
     """What members cost a Transformer, measured alone on a GPU."""
-    lines = ["| Transformer, 4 members | ratio |", "|---|---|"]
-    for content in speeds("speed-translation"):
-        training, decoding = (content[name]["ratio"] for name in ("training", "decoding"))
-        lines.append(f"| time of a training step, over one network on the same batch | {training:.2f} |")
-        lines.append(f"| time of decoding with beam 4, over one network with beam 16 (as many rows) | {decoding:.2f} |")
-        lines += ["", f"{made(content['provenance'])}."]
-    return "\n".join(lines)
+    return "\n\n".join(map(_cost_table, speeds("speed-translation")))
+
+
+def _cost_table(content: dict[str, Any]) -> str:
+    rows = [(words, f"{content[name]['ratio']:.2f}") for name, words in COSTS.items()]
+    return f"{markdown(('Transformer, 4 members', 'ratio'), rows)}\n\n{made(content['provenance'])}."
 
 
 def _multi30k() -> Evidence:

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,19 +24,19 @@ from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.experiments.jobs import jobs_of
 from batchensemble.lab.experiments.translators import until
 from batchensemble.lab.records import SCALES, Scale
-from batchensemble.lab.report import Check, NotMeasured, Table, Verdict, write_report
+from batchensemble.lab.report import write_report
+from batchensemble.lab.report.chapters import section_of
 from batchensemble.lab.report.circumstances import SCALE_MEANING
-from batchensemble.lab.report.look import look
 from batchensemble.lab.report.terminal import drawn, print_whole
 from batchensemble.lab.store import CorruptRecord, Store
-from batchensemble.lab.studies.corrupted import prepare_corrupted
+from batchensemble.lab.studies.classification.corrupted import prepare_corrupted
 from batchensemble.lab.studies.images import load_images
 from batchensemble.lab.studies.perform import Job, perform_all
 from batchensemble.lab.studies.speed import command as speed
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation.command import find_translator, translated_lines
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
-from batchensemble.lab.training.progress import Bars, Silent, bars
+from batchensemble.lab.training.progress import Progress, bars
 from batchensemble.lifelong import Diverged
 
 
@@ -44,6 +44,17 @@ def _show_version(asked: bool) -> None:
     if asked:
         print(f"batchensemble {__version__}")
         raise typer.Exit
+
+
+def _existing_folder(path: Path | None) -> Path | None:
+    if path is not None and not path.is_dir():
+        raise typer.BadParameter(f"{path} is not a folder.")
+    return path
+
+
+def _folder(path: Path | None) -> Path | None:
+    """Check that a path is a folder, or free for one to be created."""
+    return path if path is None or not path.exists() else _existing_folder(path)
 
 
 VersionOption = Annotated[
@@ -74,9 +85,13 @@ ScaleOption = Annotated[
         "paper: the published setting."
     ),
 ]
-DataOption = Annotated[Path | None, typer.Option("--data", help="Folder with the data sets; a cache by default.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="Folder with the records.")]
-WorkOption = Annotated[Path, typer.Option("--work", help="Folder for checkpoints and logs.")]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", callback=_existing_folder, help="Folder with the data sets; a cache by default."),
+]
+ResultsOption = Annotated[Path, typer.Option("--results", callback=_folder, help="Folder with the records.")]
+WorkOption = Annotated[Path, typer.Option("--work", callback=_folder, help="Folder for checkpoints and logs.")]
+OutOption = Annotated[Path, typer.Option("--out", callback=_folder, help="Folder to write the report to.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 DevicesOption = Annotated[
     int, typer.Option(min=1, help="Number of devices to train on together; `torchrun` works, too.")
@@ -103,7 +118,7 @@ def main(version: VersionOption = False) -> None:
 @app.command("list")
 def list_(results: ResultsOption = Path("results")) -> None:
     """Show the experiments, and how many of their runs are recorded."""
-    store = Store(_folder(results, "--results"))
+    store = Store(results)
     table, headings = RichTable(box=None, pad_edge=False), ("id", ITEM, *SCALES)
     rows = [(e.id, e.item, *(_count(e, scale, store) for scale in SCALES)) for e in EXPERIMENTS.values()]
     for heading, texts in zip(headings, zip(headings, *rows, strict=True), strict=True):
@@ -112,11 +127,8 @@ def list_(results: ResultsOption = Path("results")) -> None:
     for row in rows:
         table.add_row(*row)
     print_whole(console, table)
-    console.print(
-        f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble run all --scale smoke",
-        style="dim",
-        markup=False,
-    )
+    words = f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble run all --scale smoke"
+    _say(words, style="dim")
 
 
 @app.command()
@@ -139,8 +151,8 @@ def run(
     For example: batchensemble run bandits --scale small --data DATA
     """
     experiments, chosen = _experiments(ids, scale), _seeds(seeds)
-    context = Context(_existing(data), _folder(work, "--work"), device, devices, wait=wait, shared=shared)
-    store = Store(_folder(results, "--results"))
+    context = Context(data, work, device, devices, wait=wait, shared=shared)
+    store = Store(results)
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
         if until_perplexity is not None:
             experiments = [until(experiment, until_perplexity) for experiment in experiments]
@@ -152,24 +164,26 @@ def run(
 @app.command()
 def report(
     results: ResultsOption = Path("results"),
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the report to.")] = Path("report"),
+    out: OutOption = Path("report"),
 ) -> None:
     """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
     with _plain_errors():
         if not results.is_dir():
             raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
-        _folder(out, "--out").mkdir(parents=True, exist_ok=True)  # fail before drawing if it cannot be written
+        out.mkdir(parents=True, exist_ok=True)  # fail before drawing if it cannot be written
         records = list(Store(results).all())
         if not records:
-            console.print(f"there are no records in {results}: the report says only what could be run", markup=False)
+            _say(f"there are no records in {results}: the report says only what could be run")
         files = write_report(records, EXPERIMENTS.values(), out, progress=True)
-        console.print(f"{len(files)} files; open {files[0]}", highlight=False, markup=False)
+        _say(f"{len(files)} files; open {files[0]}")
 
 
 @app.command()
 def data(
     names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
-    data: DataOption = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", callback=_folder, help="Folder to keep them in; a cache by default.")
+    ] = None,
 ) -> None:
     """Download data sets to where experiments look for them, and verify them; corrupted versions are generated."""
     with _plain_errors():
@@ -178,9 +192,7 @@ def data(
         for name in names:
             train, test = load_images(name.removesuffix("-c"), data)
             where = f", corrupted in {prepare_corrupted(test, data)}" if name.endswith("-c") else ""
-            console.print(
-                f"{name}: {len(train):,} training and {len(test):,} test images{where}", highlight=False, markup=False
-            )
+            _say(f"{name}: {len(train):,} training and {len(test):,} test images{where}")
 
 
 @app.command()
@@ -197,7 +209,7 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         for experiment in experiments:
             _print(experiment, "smoke", store, None)
         page = write_report(store.all(), experiments, work, progress=True)[0]
-        console.print(f"\n{DEMO}\nThe same with pictures: {page}", highlight=False, markup=False)
+        _say(f"\n{DEMO}\nThe same with pictures: {page}")
 
 
 @app.command()
@@ -210,9 +222,9 @@ def translate(
     work: WorkOption = Path("runs"),
 ) -> None:
     """Translate lines from standard input with a model that `run` has trained."""
-    how: dict[str, Any] = {"beams": beams, "alpha": alpha, "uncertainty": uncertainty, "device": device}
     with _plain_errors():
-        for line in translated_lines(find_translator(model, work), sys.stdin.buffer, **how):
+        folder, lines = find_translator(model, work), sys.stdin.buffer
+        for line in translated_lines(folder, lines, beams=beams, alpha=alpha, uncertainty=uncertainty, device=device):
             typer.echo(line)
 
 
@@ -253,10 +265,15 @@ def bench(
             print_whole(console, table)
             console.print()
         for name, reason in record.metrics["skipped"].items():
-            console.print(f"{name}: not measured, {reason}", highlight=False, markup=False)
-        console.print(f"Written to {out}", highlight=False, markup=False)
+            _say(f"{name}: not measured, {reason}")
+        _say(f"Written to {out}")
         if broken := list(speed.exceeded(record.metrics["rows"], limits)):
             raise ValueError("; ".join(broken))
+
+
+def _say(text: str, **how: Any) -> None:
+    """Print a text as it is: brackets in names are no markup, and numbers need no colours."""
+    console.print(text, markup=False, highlight=False, **how)
 
 
 def _perform(jobs: Sequence[Job], store: Store, context: Context) -> None:
@@ -269,36 +286,30 @@ def _perform(jobs: Sequence[Job], store: Store, context: Context) -> None:
 
 def _announce(line: str) -> None:
     if not console.is_terminal:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        _say(line, soft_wrap=True)
 
 
 @contextmanager
-def _progress(context: Context) -> Iterator[Bars | Silent]:
+def _progress(context: Context) -> Iterator[Progress]:
     """Show bars, in only one of several processes."""
     first = not is_one_of_several(context.devices) or start_fabric(context.device, context.devices).is_global_zero
     console.quiet = not first
-    with bars(console) if first else nullcontext(Silent()) as progress:
+    with bars(console) if first else nullcontext(Progress()) as progress:
         yield progress
 
 
 def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None) -> None:
     """Print the first table of an experiment, and those of its claims that the scale can say something about."""
     records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
-    evidence = experiment.evidence(records, scale, seeds)
-    console.print(f"\n[bold]{experiment.id}[/bold]: {experiment.item}", highlight=False)
-    console.print(f"{scale} scale: {SCALE_MEANING[scale]}", style="dim", highlight=False)
-    tables = []
-    for view in experiment.show:
-        with suppress(NotMeasured):
-            shown = look(view, evidence)
-            if isinstance(shown, Table):
-                tables.append(shown)
-            elif isinstance(shown, Check) and shown.verdict is not Verdict.OPEN and scale != "smoke":
-                console.print(Markdown(shown.markdown()))
-    if tables:
-        print_whole(console, drawn(tables[0]))
+    section = section_of(experiment.evidence(records, scale, seeds), experiment.show)
+    console.print(f"\n[bold]{experiment.id}[/bold]: {escape(experiment.item)}", highlight=False)
+    _say(f"{scale} scale: {SCALE_MEANING[scale]}", style="dim")
+    for check in section.measured if scale != "smoke" else ():
+        console.print(Markdown(check.markdown()))
+    if section.tables:
+        print_whole(console, drawn(section.tables[0]))
     else:
-        console.print(f"A figure: batchensemble report --results {store.folder}", style="dim", markup=False)
+        _say(f"A figure: batchensemble report --results {store.folder}", style="dim")
 
 
 def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
@@ -321,19 +332,6 @@ def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(EXPERIMENTS)}."
             raise typer.BadParameter(f"no experiment is called {name!r}: {hint}", param_hint="ID")
     return [EXPERIMENTS[name] for name in dict.fromkeys(ids)]
-
-
-def _existing(folder: Path | None) -> Path | None:
-    if folder is not None and not folder.is_dir():
-        raise typer.BadParameter(f"{folder} is not a folder.", param_hint="--data")
-    return folder
-
-
-def _folder(path: Path, option: str) -> Path:
-    """Check that a path is a folder, or free for one to be created."""
-    if path.exists() and not path.is_dir():
-        raise typer.BadParameter(f"{path} is not a folder.", param_hint=option)
-    return path
 
 
 def _seeds(text: str) -> list[int] | None:

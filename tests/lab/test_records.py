@@ -24,6 +24,19 @@ def test_a_dataclass_and_its_json_are_the_same_run():
     assert len({from_class, from_json}) == 1
 
 
+@dataclass(frozen=True)
+class Named:
+    inner: Settings = Settings()
+
+    def settings(self):
+        return {"name": "a name", "inner": self.inner}
+
+
+def test_settings_decide_what_is_stored_of_them_wherever_they_are():
+    assert plain({"outer": Named()}) == {"outer": {"name": "a name", "inner": plain(Settings())}}
+    assert Run("classification", Named(), "smoke") == Run("classification", Named().settings(), "smoke")
+
+
 @pytest.mark.parametrize(
     "change",
     [{"study": "cost"}, {"settings": Settings(data="cifar10")}, {"scale": "small"}, {"seed": 1}],

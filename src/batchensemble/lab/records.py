@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -25,7 +25,7 @@ class Run:
 
     Args:
         study: the name of the study, the kind of work.
-        settings: everything the study needs to know; a dataclass or a mapping, kept as plain JSON.
+        settings: everything the study needs to know: its `Settings` or a mapping, kept as plain JSON.
         scale: `smoke`, `small`, `short` or `paper`; part of the identity, so no small run can pass for the paper's.
         seed: seeds every random choice in the run.
 
@@ -113,12 +113,15 @@ class Published:
 def plain(value: Any) -> Any:
     """Convert a value to what a round trip through JSON would give; NaN and infinities become `None`.
 
+    A dataclass becomes a mapping of its fields, or what its own method `settings` returns: a recipe, say, stores its
+    method with a name.
+
     Examples:
         >>> plain({"a": (1, 0.5), "b": float("nan")})
         {'a': [1, 0.5], 'b': None}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return plain(value.settings() if hasattr(value, "settings") else _fields(value))
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -130,6 +133,11 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"expected what JSON can hold, got {type(value).__name__}: {value!r}")
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, as they are."""
+    return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def content_key(content: Any) -> str:

@@ -35,7 +35,7 @@ def test_settings_survive_as_json(scale):
     for experiment in EVERY:
         if experiment.study.name == "classification" and scale in experiment.scales:
             for case in experiment.cases(scale):
-                assert plain(Settings.of(case.run.settings).settings()) == case.run.settings
+                assert plain(Settings.of(case.run.settings)) == case.run.settings
 
 
 def test_runs_are_shared():

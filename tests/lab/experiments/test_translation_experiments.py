@@ -25,7 +25,7 @@ def settings(experiment, scale, **labels):
 @pytest.mark.parametrize("experiment", TRANSLATIONS, ids=lambda one: one.id)
 def test_methods_differ_in_nothing_else(experiment, scale):
     for case in experiment.cases(scale):
-        assert plain(Settings.of(case.run.settings).settings()) == case.run.settings
+        assert plain(Settings.of(case.run.settings)) == case.run.settings
     singles = settings(experiment, scale, method=SINGLE)
     for single, batch in zip(singles, settings(experiment, scale, method=BATCH), strict=True):
         assert batch.recipe == replace(single.recipe, members=Members())

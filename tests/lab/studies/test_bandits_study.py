@@ -72,7 +72,7 @@ def test_trial_i_is_the_same_game_in_every_run():
 
 
 def test_a_run_and_its_record(tmp_path):
-    run = Run("bandits", SETTINGS.settings(), "smoke", seed=3)
+    run = Run("bandits", SETTINGS, "smoke", seed=3)
     told = Told()
     record = BANDITS.run(run, Context(work=tmp_path, device="cpu", progress=told))
     assert record.run == run
@@ -80,7 +80,7 @@ def test_a_run_and_its_record(tmp_path):
     assert len(record.metrics["relative_regret"]) == 3
     assert len(json.dumps(dict(record.metrics))) < 5000
     assert told.said == [("wheel", 2), "step", "step", "end"]
-    chance = Run("bandits", Settings("wheel", Uniform(), 60, 3, 0.8).settings(), "smoke", seed=3)
+    chance = Run("bandits", Settings("wheel", Uniform(), 60, 3, 0.8), "smoke", seed=3)
     uniform = BANDITS.run(chance, Context(work=tmp_path, device="cpu")).metrics
     assert uniform["relative_regret"] == [100.0] * 3
     assert uniform["uniform_regret"] == record.metrics["uniform_regret"]  # the same chance in every record
@@ -105,6 +105,6 @@ def test_settings_that_make_no_sense(change, message):
 
 
 def test_a_problem_that_is_not_there(tmp_path):
-    run = Run("bandits", Settings("jester", Linear(), 50, 2).settings(), "small")
+    run = Run("bandits", Settings("jester", Linear(), 50, 2), "small")
     with pytest.raises(FileNotFoundError, match="jester"):
         BANDITS.run(run, Context(data=tmp_path, device="cpu"))

@@ -23,7 +23,7 @@ def context(tmp_path_factory):
 
 
 def record_of(context, settings, seed=0):
-    return TABLES.run(Run("tables", settings.settings(), "smoke", seed), context)
+    return TABLES.run(Run("tables", settings, "smoke", seed), context)
 
 
 @pytest.mark.parametrize("method", [Single(), Naive(2), Dropout(0.1, 0.1), BatchEnsemble(2, rows="repeated")])

@@ -7,8 +7,8 @@ import pytest
 from torch import nn
 
 from batchensemble.disk import locked
-from batchensemble.lab.studies import parts, trainer
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies import parts
+from batchensemble.lab.studies.classification import Recipe, trainer
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation import recipe as translation_recipe
 from batchensemble.lab.studies.translation import trainer as translation_trainer

@@ -1,4 +1,13 @@
-"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams, tables."""
+"""Data: archives, bundled and procedural sets, corruptions, augmentation, streams, tables.
+
+To add a data set, write a function that loads it, and name it where its kind is looked up; recipes then ask for it by
+that name:
+
+- images: `DATA` in `studies/images.py`; in folders: `FOLDERS` in `studies/lifelong/streams.py`
+- tables: `TABLES` in `tables.py`
+- bandit problems: `SOURCES` in `bandits/sources.py`
+- text: `CORPORA` in `studies/translation/corpora.py`
+"""
 
 from batchensemble.lab.data.augment import crop_flip, draw_crops, normalise
 from batchensemble.lab.data.cifar import load_cifar10, load_cifar100

@@ -84,12 +84,12 @@ FRUGAL: Mapping[Scale, Mapping[type[bandits.Method], Plain]] = {
 process takes a tenth of the steps, each ten times as large."""
 
 
-def _settings(scale: Scale, problem: Plain, method: Any) -> dict[str, Any]:
-    """Return a run's settings, with every default spelled out."""
+def _settings(scale: Scale, problem: Plain, method: Any) -> Settings:
+    """Return a run's settings, with the savings of its scale."""
     method = replace(method, **FRUGAL[scale].get(type(method), {}))
     if scale == "smoke" and hasattr(method, "training"):
         method = replace(method, training=replace(method.training, steps=4, batch=32))
-    return Settings(**SIZES[scale], **problem, method=method).settings()
+    return Settings(**SIZES[scale], **problem, method=method)
 
 
 def _grids(methods: Mapping[str, Any], problems: Mapping[str, Plain]) -> dict[Scale, Grid]:

@@ -7,8 +7,7 @@ from typing import Any
 from batchensemble.lab.experiments.experiment import Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Method, Naive, Single
 from batchensemble.lab.records import SCALES, Published, Scale
-from batchensemble.lab.studies.classification import Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import Recipe, Settings
 
 BASE: Mapping[Scale, Recipe] = {
     "paper": Recipe(),
@@ -74,7 +73,7 @@ def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
 
 def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
     """Return the row of a method on some data; `test` says what to measure (see `Settings`)."""
-    return Row(on(data, name), Settings(recipe(name, scale, data), **test).settings())
+    return Row(on(data, name), Settings(recipe(name, scale, data), **test))
 
 
 def methods(

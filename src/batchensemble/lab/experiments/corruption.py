@@ -1,5 +1,8 @@
 """Calibration and accuracy on corrupted images."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from batchensemble.lab.experiments.classifiers import (
     BATCH,
     BOTH,
@@ -17,12 +20,15 @@ from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.views import by_severity, comparison, lower, on_a_par
 from batchensemble.lab.studies.classification import CLASSIFICATION
 
-QUICK = ("gaussian_noise", "fog", "contrast")  # where every second counts
+SOME: Mapping[Scale, Mapping[str, Any]] = {
+    "small": {"rows": 1000},
+    "smoke": {"rows": 10, "corruptions": ("gaussian_noise", "fog", "contrast")},
+}
+"""What the smaller scales are measured on: some of the images, some of the corruptions."""
 
 
 def _rows(scale: Scale) -> tuple[Row, ...]:
-    some = {"corruptions": QUICK, "rows": 10} if scale == "smoke" else {"rows": 1000} if scale == "small" else {}
-    test = {"test": "corruptions", **some}
+    test = {"test": "corruptions", **SOME.get(scale, {})}
     return (
         row(SINGLE, scale, TEN[scale], **test),
         row(NAIVE, scale, TEN[scale], **test),

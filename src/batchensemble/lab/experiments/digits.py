@@ -21,8 +21,7 @@ from batchensemble.lab.report.views import (
     reliability_diagrams,
     training_curves,
 )
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
 
 BASE = Recipe(data="digits", share=0.25, depth=8, width=1, epochs=40, batch=64, pad=0, precision="fp32")
 """A quarter of the digits: trained on all of them, one network makes hardly a mistake."""
@@ -34,7 +33,7 @@ ON_NOISE = Quantity("information_unknown", "mutual information, noise", "nats", 
 
 def _grids(data: str, **test: Any) -> dict[Scale, Grid]:
     methods = (SINGLE, DROPOUT, BATCH, OWN_NORMS, REPEATED_OWN_NORMS, NAIVE)
-    rows = (Row({"method": name, "data": data}, Settings(RECIPES[name](BASE), **test).settings()) for name in methods)
+    rows = (Row({"method": name, "data": data}, Settings(RECIPES[name](BASE), **test)) for name in methods)
     return {"smoke": Grid(tuple(rows), seeds=(0, 1, 2))}
 
 

@@ -16,7 +16,7 @@ class Row:
 
     Args:
         labels: its place in tables and figures.
-        settings: the settings of its runs.
+        settings: the settings of its runs: the study's `Settings`, or a mapping.
         seeds: seeds to use instead of the grid's.
     """
 

@@ -8,8 +8,7 @@ from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.views import comparison, recipes
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
 
 ONES = BatchEnsemble(init="ones", fast_lr_scale=4.0)
 METHODS: Mapping[str, Method] = {
@@ -43,10 +42,7 @@ TUNED: Mapping[Scale, Recipe] = {
 def _grid(scale: Scale) -> Grid:
     base = replace(TUNED[scale], lr=0.02, schedule="cosine", weight_decay=5e-4, start=STARTS[scale])
     names = QUICK if scale == "smoke" else METHODS
-    rows = [
-        Row({"recipe": name, "data": TEN[scale]}, Settings(replace(base, method=METHODS[name])).settings())
-        for name in names
-    ]
+    rows = [Row({"recipe": name, "data": TEN[scale]}, Settings(replace(base, method=METHODS[name]))) for name in names]
     return Grid(tuple(rows), seeds=(0,) if scale == "smoke" else (0, 1, 2))
 
 

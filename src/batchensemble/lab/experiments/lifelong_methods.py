@@ -58,7 +58,7 @@ def grids(
 
     def row(name: str, scale: Scale, base: Settings) -> Row:
         settings = replace(base, method=METHODS[name])
-        return Row({"method": name}, (changes[scale](settings) if scale in changes else settings).settings())
+        return Row({"method": name}, changes[scale](settings) if scale in changes else settings)
 
     return {
         scale: Grid(tuple(row(name, scale, base) for name in names), tuple(range((seeds or {}).get(scale, 1))))

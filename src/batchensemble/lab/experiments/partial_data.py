@@ -19,7 +19,7 @@ NAMES = (SINGLE, DROPOUT, BATCH, NAIVE)
 
 def _row(name: str, scale: Scale, share: str) -> Row:
     labels = {"method": name, "data": TEN[scale], "share": share}
-    return Row(labels, Settings(recipe(name, scale, TEN[scale], SHARES[share])).settings())
+    return Row(labels, Settings(recipe(name, scale, TEN[scale], SHARES[share])))
 
 
 def _grids(*names: str) -> dict[Scale, Grid]:

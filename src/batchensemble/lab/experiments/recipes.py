@@ -10,8 +10,7 @@ from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Si
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.views import comparison
 from batchensemble.lab.report.views import recipes as picture
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
 
 EPOCHS = 6
 NORMAL = BatchEnsemble(rows="repeated", init="normal", fast_lr_scale=0.5)
@@ -72,7 +71,7 @@ def _grid(scale: Scale) -> Grid:
 
 def _row(name: str, method: Method, scale: Scale, **changes: Any) -> Row:
     short = SHORT[scale](recipe(SINGLE, scale, HUNDRED[scale]))
-    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(replace(short, method=method, **changes)).settings())
+    return Row({"recipe": name, "data": HUNDRED[scale]}, Settings(replace(short, method=method, **changes)))
 
 
 RECIPES = Experiment(

@@ -38,7 +38,7 @@ def _row(name: str, settings: Settings) -> Row:
     # Every network of the naive ensembles is a single network, too.
     seeds = tuple(range(4 * len(SEEDS))) if name == SINGLE else SEEDS
     labels = {"method": name, "data": settings.data.capitalize(), "length": f"{settings.epochs} epochs"}
-    return Row(labels, settings.settings(), seeds if settings.data != "toy" else None)
+    return Row(labels, settings, seeds if settings.data != "toy" else None)
 
 
 def _grid(methods: Mapping[str, Settings]) -> Grid:

@@ -71,7 +71,7 @@ def rows(
         method: Settings(replace(recipe, members=members.get(method)), samples=samples if method == DROPOUT else 0)
         for method in methods
     }
-    return tuple(Row(of(data, model, method), one.settings(), seeds) for method, one in settings.items())
+    return tuple(Row(of(data, model, method), one, seeds) for method, one in settings.items())
 
 
 def of(data: str, model: str, method: str) -> dict[str, str]:
@@ -131,7 +131,7 @@ def until(experiment: Experiment, perplexity: float) -> Experiment:
     if experiment.study is not TRANSLATION:
         raise ValueError(f"{experiment.id} trains no translators, so there is no perplexity to stop at")
     scales: Mapping[Scale, Grid] = {
-        scale: replace(grid, rows=tuple(_stopped(one, perplexity) for one in grid.rows if _trains(one)))
+        scale: replace(grid, rows=tuple(_stopped(row, perplexity) for row in grid.rows if not row.settings.samples))
         for scale, grid in experiment.scales.items()
     }
     title = f"To a validation perplexity of {perplexity:g}"
@@ -139,10 +139,6 @@ def until(experiment: Experiment, perplexity: float) -> Experiment:
     return replace(experiment, scales=scales, show=(table,), published=())
 
 
-def _trains(row: Row) -> bool:
-    return not row.settings["samples"]
-
-
 def _stopped(row: Row, perplexity: float) -> Row:
-    recipe = {**row.settings["recipe"], "until_perplexity": perplexity}
-    return replace(row, settings={**row.settings, "recipe": recipe})
+    recipe = replace(row.settings.recipe, until_perplexity=perplexity)
+    return replace(row, settings=replace(row.settings, recipe=recipe))

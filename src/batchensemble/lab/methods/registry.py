@@ -1,6 +1,6 @@
 """Converts methods to plain settings and back, by name, for every family of methods."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ class Registry(Generic[Method]):
 
     Args:
         kinds: the methods' classes by name.
-        parts: by field name, the function that builds its value from plain settings; other fields are plain.
+        parts: fields that are dataclasses themselves, with their types.
 
     Examples:
         >>> @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Registry(Generic[Method]):
     """
 
     kinds: Mapping[str, type[Method]]
-    parts: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    parts: Mapping[str, type] = field(default_factory=dict)
 
     def settings_of(self, method: Method) -> dict[str, Any]:
         """Return a method as plain settings.
@@ -52,5 +52,5 @@ class Registry(Generic[Method]):
         known = [field.name for field in fields(self.kinds[name])]  # type: ignore[arg-type]
         if unknown := sorted(set(values) - set(known)):
             raise ValueError(f"{name} has the settings {', '.join(known) or 'none'}; got {', '.join(unknown)}")
-        made = {key: self.parts[key](value) if key in self.parts else value for key, value in values.items()}
+        made = {key: self.parts[key](**value) if key in self.parts else value for key, value in values.items()}
         return self.kinds[name](**made)

@@ -6,9 +6,9 @@ from typing import Protocol, TypeVar
 
 from batchensemble.lab.records import SCALES, Published, Record, Scale
 from batchensemble.lab.report.check import Check, Verdict
+from batchensemble.lab.report.evaluate import evaluate
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.look import look
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.table import Cell, Column, Line, Table
 from batchensemble.lab.report.views.view import View
@@ -125,19 +125,20 @@ def chapters(records: Iterable[Record], experiments: Iterable[Experiment]) -> li
 def _chapter(experiment: Experiment, records: list[Record]) -> Chapter:
     scales = [scale for scale in reversed(SCALES) if scale in experiment.scales]
     found = {scale: experiment.evidence(records, scale) for scale in scales}
-    sections = tuple(_section(evidence, experiment.show) for evidence in found.values() if evidence.results)
+    sections = tuple(section_of(evidence, experiment.show) for evidence in found.values() if evidence.results)
     not_run = tuple(scale for scale in scales if not found[scale].results)
     beside = {number for section in sections for table in section.tables for number in _beside(table)}
     rest = [number for number in experiment.published if _key(number) not in beside]
     return Chapter(experiment.id, experiment.item, experiment.claim, sections, not_run, published_table(rest))
 
 
-def _section(evidence: Evidence, views: Iterable[View]) -> Section:
+def section_of(evidence: Evidence, views: Iterable[View]) -> Section:
+    """Evaluate views, and sort what they show by its kind."""
     shown: list[Table | Figure | Check] = []
     undrawn = []
     for view in views:
         try:
-            shown.append(look(view, evidence))
+            shown.append(evaluate(view, evidence))
         except NotMeasured as reason:
             undrawn.append(str(reason))
     return Section(

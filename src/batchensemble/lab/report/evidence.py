@@ -109,6 +109,10 @@ class Evidence:
         """Return the values of a label in the order of the grid."""
         return tuple(dict.fromkeys(place.labels[name] for place in self.places if name in place.labels))
 
+    def by(self, label: str) -> "dict[str, Evidence]":
+        """Split by the values of a label, in the order of the grid."""
+        return {value: self.where(**{label: value}) for value in self.labels(label)}
+
     def differing(self, *apart_from: str) -> tuple[str, ...]:
         """Return the labels in which runs differ, apart from those named."""
         names = dict.fromkeys(name for place in self.places for name in place.labels)
@@ -135,9 +139,9 @@ class Evidence:
     def kinds(self, rows: str) -> "dict[str, Evidence]":
         """Split into runs of one kind each, keyed by the label `rows` and whatever else they differ in."""
         return {
-            ", ".join(filter(None, (value, title))): part.where(**{rows: value})
+            ", ".join(filter(None, (value, title))): kind
             for title, part in self.apart(rows).items()
-            for value in part.labels(rows)
+            for value, kind in part.by(rows).items()
         }
 
     def numbers(self, metric: str, **labels: str) -> tuple[float, ...]:

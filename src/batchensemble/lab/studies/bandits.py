@@ -17,7 +17,7 @@ from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.memory import keep_freed_memory
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import start_fabric
-from batchensemble.lab.training.progress import Progress, Silent
+from batchensemble.lab.training.progress import Progress
 from batchensemble.seeds import seed_of
 
 POINTS = 40  # per curve in a record
@@ -108,7 +108,7 @@ def play(
     streams = Streams([seed_of(seed, trial, 1) for trial in range(len(games))], device)  # not the seeds of the data
     algorithm = method.start(Setting(width, arms, steps, streams))
     obtained = torch.zeros(len(games), steps, device=device)
-    progress = progress or Silent()
+    progress = progress or Progress()
     progress.start(title, -(-steps // TICK))
     for step in range(steps):
         chosen = algorithm.act(contexts[:, step])

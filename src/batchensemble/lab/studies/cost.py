@@ -14,16 +14,15 @@ from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.studies.speed.timing import Measure, Work, measure
 from batchensemble.lab.studies.study import Context, Study
-from batchensemble.lab.studies.trainer import on_device
-from batchensemble.lab.training.devices import Precision, start_fabric
+from batchensemble.lab.training.devices import Precision, on_device, start_fabric
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 KINDS: dict[str, Callable[[int], Method]] = {
-    "BatchEnsemble": lambda members: BatchEnsemble(members),
-    "Naive, one by one": lambda members: Naive(members),
-    "Naive, at once": lambda members: Naive(members, together=True),
+    "BatchEnsemble": BatchEnsemble,
+    "Naive, one by one": Naive,
+    "Naive, at once": partial(Naive, together=True),
 }
 
 

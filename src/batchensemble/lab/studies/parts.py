@@ -48,7 +48,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedPart:
     """One trained part of a method, in evaluation mode, and the log of its training."""
 
     model: nn.Module
@@ -76,14 +76,14 @@ def train_part(
     training: Callable[[], TrainingJob],
     fabric: "Fabric",
     context: Context,
-) -> Trained:
+) -> TrainedPart:
     """Return a part trained in its own folder, now or earlier; `training` builds it anew."""
     folder = weights_folder(context, recipe, part)
     name = f"{settings_of(part.method)['name']}, seed {part.seed}"
     with locked_together(fabric, folder, wait=context.wait):
         job = training()
         log = fit(job, Workplace(fabric, folder, context.progress), name)
-    return Trained(job.model.eval(), log)
+    return TrainedPart(job.model.eval(), log)
 
 
 def weights_folder(context: Context, recipe: Trainable, part: SeededMethod) -> Path:
@@ -93,7 +93,7 @@ def weights_folder(context: Context, recipe: Trainable, part: SeededMethod) -> P
 
 
 def predict(
-    method: Method, parts: Sequence[Trained], inputs: Iterable[Tensor], fabric: "Fabric", samples: int, seed: int
+    method: Method, parts: Sequence[TrainedPart], inputs: Iterable[Tensor], fabric: "Fabric", samples: int, seed: int
 ) -> Prediction:
     """Return every member's logits `(members, N, classes)` for every row of the inputs, on the CPU.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.training.devices import is_one_of_several
-from batchensemble.lab.training.progress import Progress, Silent
+from batchensemble.lab.training.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Context:
         work: folder for checkpoints and logs; trained weights are found again there.
         device: `auto`, `cpu` or `cuda`.
         devices: number of devices that train together.
-        progress: displays how far the work is.
+        progress: is told how far the work is.
         wait: wait for runs and weights that another process is working on, instead of raising `Busy`.
         store: existing records, for what can be computed from them.
         shared: other work shares the machine, so records get no times.
@@ -29,7 +29,7 @@ class Context:
     work: Path = Path("runs")
     device: str = "auto"
     devices: int = 1
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=Progress)
     wait: bool = False
     store: Store | None = None
     shared: bool = False

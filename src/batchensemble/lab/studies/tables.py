@@ -14,7 +14,7 @@ from batchensemble.lab.methods.ensembles import Batch, Method, SeededMethod, Sin
 from batchensemble.lab.models import dense_classifier
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.records import Record, Run
-from batchensemble.lab.studies.parts import Trained, cost_of, predict, train_part
+from batchensemble.lab.studies.parts import TrainedPart, cost_of, predict, train_part
 from batchensemble.lab.studies.scores import quality, scores
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.batches import shuffled
@@ -109,12 +109,12 @@ def run(run: Run, context: Context) -> Record:
     return Record(run, metrics, Provenance.now(hardware(fabric.device), since=began))
 
 
-def predict_rows(settings: Settings, parts: list[Trained], data: Table, fabric: "Fabric", seed: int) -> Prediction:
+def predict_rows(settings: Settings, parts: list[TrainedPart], data: Table, fabric: "Fabric", seed: int) -> Prediction:
     """Return every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
     return predict(settings.method, parts, data.rows.split(AT_ONCE), fabric, settings.samples, seed)
 
 
-def _trained(settings: Settings, part: SeededMethod, train: Table, fabric: "Fabric", context: Context) -> Trained:
+def _trained(settings: Settings, part: SeededMethod, train: Table, fabric: "Fabric", context: Context) -> TrainedPart:
     return train_part(settings, part, partial(_training, settings, part, train, fabric.device), fabric, context)
 
 
@@ -124,12 +124,12 @@ def _training(settings: Settings, part: SeededMethod, train: Table, device: torc
     model = method.build(network, part.seed).to(device)
     return TrainingJob(
         model,
-        partial(method.loss, weight_decay=settings.weight_decay),
-        TableBatches(train, method.streams(part.seed), settings.batch),
-        adamw(method.groups(model, settings.lr, settings.weight_decay), device),
-        cosine,
-        settings.epochs,
-        part.seed,
+        loss=partial(method.loss, weight_decay=settings.weight_decay),
+        batches=TableBatches(train, method.streams(part.seed), settings.batch),
+        optimizer=adamw(method.groups(model, settings.lr, settings.weight_decay), device),
+        schedule=cosine,
+        epochs=settings.epochs,
+        seed=part.seed,
     )
 
 

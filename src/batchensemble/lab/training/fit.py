@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from batchensemble.checkpoint import DamagedCheckpoint, load_checkpoint, save_checkpoint
 from batchensemble.lab.training.batches import Batches
 from batchensemble.lab.training.log import Log, read_log
-from batchensemble.lab.training.progress import Progress, Silent
+from batchensemble.lab.training.progress import Progress
 from batchensemble.lab.training.schedules import Schedule
 from batchensemble.lab.training.step import Loss, Replayed, Step
 from batchensemble.optim import Diverged
@@ -68,7 +68,7 @@ class Workplace:
 
     fabric: "Fabric"
     folder: Path
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=Progress)
     save_every: float = 60.0
     compiled: bool = True
 

@@ -2,43 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 
-class Progress(Protocol):
-    """Receives the start, the steps and the end of every piece of work; pieces may be nested."""
+class Progress:
+    """Receives the start, the steps and the end of every piece of work, and shows nothing; pieces may be nested."""
 
     def start(self, name: str, total: int, done: int = 0) -> None:
         """A piece of work of `total` steps begins, `done` of them already completed."""
-        ...
 
     def advance(self, note: str = "") -> None:
         """One more step of the innermost piece is complete; `note` is shown beside the bar."""
-        ...
 
     def end(self) -> None:
         """The innermost piece of work has ended."""
-        ...
 
 
-class Silent:
-    """Shows nothing."""
-
-    def start(self, name: str, total: int, done: int = 0) -> None:
-        """Do nothing."""
-
-    def advance(self, note: str = "") -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        """Do nothing."""
-
-
-class Bars:
+class Bars(Progress):
     """A bar with the time left for each piece of work, inner ones below outer ones."""
 
     def __init__(self, bars: RichProgress) -> None:

@@ -61,7 +61,7 @@ def test_mushrooms(chance):
 def test_classification(chance):
     features = np.stack([chance.normal(3, 2, 500), np.full(500, 7.0), np.arange(500)], 1)
     labels = chance.integers(4, size=500)
-    game = Classification(features, labels, arms=5, name="made up").play(200, chance)
+    game = Classification(features, labels, arms=5).play(200, chance)
     assert np.allclose(game.contexts.mean(0), 0, atol=1e-5)
     assert np.allclose(game.contexts.std(0), [1, 0, 1], atol=1e-5)  # what never changes is zero
     rows = np.argsort(np.argsort(game.contexts[:, 2]))  # the order of the third feature tells the rows apart

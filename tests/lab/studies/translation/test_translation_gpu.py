@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_toy_language_is_learnt_on_a_gpu(tmp_path, members, precision):
     recipe = replace(TOY, members=members, precision=precision, steps=300)
-    run = Run("translation", Settings(recipe).settings(), "smoke", 0)
+    run = Run("translation", Settings(recipe), "smoke", 0)
     found = TRANSLATION.run(run, Context(work=tmp_path, device="cuda")).metrics
     assert found["bleu"] > 60
     assert found["perplexity"] < 1.5
@@ -27,7 +27,7 @@ def test_replayed_steps_are_the_steps_that_a_processor_takes(tmp_path):
     recipe = replace(TOY, members=Members(), dropout=0.0, steps=60, epoch=20, bleu_every=99)
     losses = {}
     for device in ("cpu", "cuda"):
-        run = Run("translation", Settings(recipe).settings(), "smoke", 0)
+        run = Run("translation", Settings(recipe), "smoke", 0)
         record = TRANSLATION.run(run, Context(work=tmp_path / device, device=device))
         losses[device] = torch.tensor(record.metrics["training_loss"])
     torch.testing.assert_close(losses["cuda"], losses["cpu"], rtol=0.02, atol=0.02)

@@ -12,7 +12,7 @@ from batchensemble.cli import app
 from batchensemble.disk import Busy, locked
 from batchensemble.lab.data.text import ToyLanguage
 from batchensemble.lab.experiments.translators import TOY
-from batchensemble.lab.records import Run
+from batchensemble.lab.records import Run, plain
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.study import Context
@@ -42,7 +42,7 @@ def place(tmp_path_factory):
 
 def run(place, recipe, seed=0, **test):
     context = Context(work=place / "work", device="cpu")
-    settings = Settings(recipe, **test).settings()
+    settings = Settings(recipe, **test)
     return perform(TRANSLATION, Run("translation", settings, "smoke", seed), Store(place / "results"), context)
 
 
@@ -170,7 +170,7 @@ def test_tokens_and_time_leave_nothing_out_and_count_nothing_twice():
 
 def test_recipes_are_plain_values():
     for recipe in (Recipe(), replace(TOY, members=Members(cross_attention=True), until_perplexity=4.5)):
-        assert Recipe.of(recipe.settings()) == recipe
+        assert Recipe.of(plain(recipe)) == recipe
     with pytest.raises(ValueError, match="no whole number of epochs"):
         Recipe(steps=150, epoch=100)
 
@@ -189,7 +189,7 @@ def test_weights_of_another_text_are_not_taken_for_those_of_this_one(tmp_path, m
 
 def test_weights_in_the_making_are_waited_for(place, tmp_path):
     single = run(place, SHORT)
-    asked = Run("translation", Settings(SHORT, samples=1, rates=(0.1,)).settings(), "smoke")
+    asked = Run("translation", Settings(SHORT, samples=1, rates=(0.1,)), "smoke")
     context, store = Context(work=place / "work", device="cpu"), Store(tmp_path)
     held, done = threading.Event(), threading.Event()
 

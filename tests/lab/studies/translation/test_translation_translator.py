@@ -120,5 +120,5 @@ def test_bleu_is_sacrebleus():
 def test_what_cannot_be_ended_is_not_begun(missing, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ModuleNotFoundError, match=rf"needs {missing}: pip install 'batchensemble\[text\]'"):
-        run(Run("translation", Settings().settings(), "smoke"), Context(work=tmp_path))
+        run(Run("translation", Settings(), "smoke"), Context(work=tmp_path))
     assert not list(tmp_path.iterdir())

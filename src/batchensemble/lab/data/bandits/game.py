@@ -33,11 +33,6 @@ class Game:
 class Problem(Protocol):
     """A source of games."""
 
-    @property
-    def name(self) -> str:
-        """The name of the problem."""
-        ...
-
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draw a game of this many steps, or as many as the data has."""
         ...

@@ -1,6 +1,6 @@
 """The benchmark's problems: real and synthetic data turned into games, after Riquelme et al. (2018)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ class Mushroom:
 
     looks: Array
     edible: NDArray[np.bool_]
-    name: str = "mushroom"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draw mushrooms with replacement; arm 1 is to eat."""
@@ -38,13 +37,11 @@ class Classification:
         features: `(rows, features)`.
         labels: classes from zero, `(rows,)`.
         arms: number of classes.
-        name: name of the data.
     """
 
     features: Array
     labels: NDArray[np.int64]
     arms: int
-    name: str
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draw rows in random order, each at most once."""
@@ -64,7 +61,6 @@ class Financial:
     """
 
     prices: Array
-    name: str = "financial"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draw days in random order, each at most once; the portfolios are new in every game."""
@@ -76,7 +72,6 @@ class Linear:
     """Financial's rewards for Gaussian contexts: synthetic, without any files."""
 
     width: int = 10
-    name: str = "linear"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draw a new game."""
@@ -102,7 +97,6 @@ class Jester:
 
     ratings: Array
     arms: int = 8
-    name: str = "jester"
 
     def play(self, steps: int, chance: np.random.Generator) -> Game:
         """Draw users in random order, each at most once; the jokes to choose from are new in every game."""
@@ -121,7 +115,6 @@ class Wheel:
     """
 
     delta: float = 0.95
-    name: str = field(default="wheel")
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1:

@@ -31,7 +31,7 @@ def read_mushroom(path: Path) -> Mushroom:
 
 def read_statlog(path: Path) -> Classification:
     """Read the measurements of a shuttle and its state, one of 7."""
-    return Classification(*read_shuttle(path), arms=7, name="statlog")
+    return Classification(*read_shuttle(path), arms=7)
 
 
 def read_financial(path: Path) -> Financial:
@@ -59,13 +59,13 @@ def read_adult(path: Path) -> Classification:
     if path.name == "adult.data" and test.is_file():
         people = np.concatenate([people, read_people(test)])
     features, labels = encode_people(people, OCCUPATION)
-    return Classification(features, labels, arms=14, name="adult")
+    return Classification(features, labels, arms=14)
 
 
 def read_covertype(path: Path) -> Classification:
     """Read forest cover types: 54 numbers and a class from 1 to 7."""
     rows = read_rows(path, 581_012, 55, delimiter=",")
-    return Classification(rows[:, :-1], rows[:, -1].astype(np.int64) - 1, arms=7, name="covertype")
+    return Classification(rows[:, :-1], rows[:, -1].astype(np.int64) - 1, arms=7)
 
 
 SOURCES: dict[str, tuple[Source, Callable[[Path], Problem]]] = {

@@ -26,7 +26,7 @@ class Origin:
         source: name of the clean set.
         checksum: checksum of its pixels and labels.
         seed: seed of all random numbers.
-        frost: which frost was used.
+        frost: which frost was used: ours is drawn.
         recipe: version, increased when a corruption is computed in another way.
     """
 

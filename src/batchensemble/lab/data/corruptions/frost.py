@@ -1,12 +1,11 @@
 """Frost: an image of ice laid over the original.
 
-The published set uses photographs that are not ours to ship. Without them five ice patterns are drawn here, and the
-set says so; with them (`frost1.png`, ..., `frost5.jpg` in a folder) the frost is that of the published set.
+The published set uses five photographs that are not ours to ship. Five patterns of ice are drawn here instead, and a
+set that was made with them says so.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,14 @@ from batchensemble.lab.data.corruptions.arrays import SIZE, Floats, Randoms
 
 Texture = NDArray[np.uint8]
 """A texture `(H, W, 3)`, larger than the images."""
-FILES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
+PATTERNS = 5
 PATTERN_SIZE = 200
 
 
-def frost(x: Floats, severity: int, randoms: Randoms, textures: Sequence[Texture] | None = None) -> Floats:
-    """Return `a x + b f`, where `f` is a random piece of a random one of the `textures`."""
+def frost(x: Floats, severity: int, randoms: Randoms) -> Floats:
+    """Return `a x + b f`, where `f` is a random piece of a random pattern of ice."""
     kept, ice = ((1.0, 0.2), (1.0, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))[severity - 1]
-    choices = drawn_textures() if textures is None else textures
-    pieces = np.stack([piece(choices, random) for random in randoms])
+    pieces = np.stack([piece(drawn_textures(), random) for random in randoms])
     return kept * x + ice * pieces.astype(np.float64) / 255
 
 
@@ -35,23 +33,10 @@ def piece(textures: Sequence[Texture], random: np.random.Generator) -> Texture:
     return texture[top : top + SIZE, left : left + SIZE]
 
 
-def read_textures(folder: str | Path) -> tuple[Texture, ...]:
-    """Read the published photographs at a fifth of their size: every fifth pixel, as in the published set.
-
-    Raises:
-        FileNotFoundError: one of the five is not in the folder.
-    """
-    paths = [Path(folder) / name for name in FILES]
-    missing = [path.name for path in paths if not path.is_file()]
-    if missing:
-        raise FileNotFoundError(f"{folder}: no {', '.join(missing)}; frost needs {', '.join(FILES)}")
-    return tuple(np.asarray(Image.open(path).convert("RGB"))[2::5, 2::5] for path in paths)
-
-
-@lru_cache(maxsize=1)
+@cache
 def drawn_textures() -> tuple[Texture, ...]:
-    """Draw five patterns of ice ferns, always the same."""
-    return tuple(drawn(np.random.default_rng([0xF057, number])) for number in range(len(FILES)))
+    """Draw the patterns of ice ferns, always the same."""
+    return tuple(drawn(np.random.default_rng([0xF057, number])) for number in range(PATTERNS))
 
 
 def drawn(random: np.random.Generator, scale: int = 4) -> Texture:

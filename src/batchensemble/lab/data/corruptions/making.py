@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from batchensemble.disk import written_whole
 from batchensemble.lab.data.corruptions.files import Origin, read_origin, write_origin
-from batchensemble.lab.data.corruptions.frost import read_textures
 from batchensemble.lab.data.corruptions.registry import CORRUPTIONS, SEVERITIES, check_name, corrupt
 from batchensemble.lab.data.image_set import ImageSet
 
@@ -27,7 +26,6 @@ def make_cifar_c(
     *,
     names: Iterable[str] = tuple(CORRUPTIONS),
     seed: int = 0,
-    frost_dir: str | Path | None = None,
     processes: int | None = None,
     progress: bool = True,
 ) -> Path:
@@ -41,7 +39,6 @@ def make_cifar_c(
         out_dir: folder of the set.
         names: names of the corruptions.
         seed: determines all random numbers; any number of processes writes the same bytes.
-        frost_dir: folder of the published frost photographs; without it ice is drawn (`origin.json` says so).
         processes: number of processes; `None` for one per core, 1 for this one only.
         progress: whether to show a progress bar.
 
@@ -56,9 +53,9 @@ def make_cifar_c(
     for name in wanted:
         check_name(name)
     images = clean.images.cpu().permute(0, 2, 3, 1).contiguous().numpy()
-    _claim(folder, clean, _origin(clean, seed, frost_dir))
+    _claim(folder, clean, _origin(clean, seed))
     todo = [name for name in wanted if not (folder / f"{name}.npy").exists()]
-    work = partial(_corrupt_piece, seed=seed, frost_dir=frost_dir)
+    work = partial(_corrupt_piece, seed=seed)
     with _pool(processes if todo else 1) as run, _bar(len(todo) * len(images), progress) as advance:
         for name in todo:
             with written_whole(folder / f"{name}.npy") as beside, beside.open("wb") as file:
@@ -80,22 +77,16 @@ def _jobs(images: Bytes, name: str) -> Iterator[Job]:
             yield images[first : first + CHUNK], name, severity, first
 
 
-def _corrupt_piece(job: Job, seed: int, frost_dir: str | Path | None) -> Bytes:
+def _corrupt_piece(job: Job, seed: int) -> Bytes:
     images, name, severity, first = job
-    return corrupt(images, name, severity, seed=seed, first=first, frost_dir=frost_dir)
+    return corrupt(images, name, severity, seed=seed, first=first)
 
 
-def _origin(clean: ImageSet, seed: int, frost_dir: str | Path | None) -> Origin:
+def _origin(clean: ImageSet, seed: int) -> Origin:
     checksum = hashlib.sha256()
     for part in (clean.images, clean.labels):
         checksum.update(part.cpu().contiguous().numpy().tobytes())
-    frost = "drawn, not the original frost" if frost_dir is None else "photographs " + _frost_checksum(frost_dir)
-    return Origin(clean.name, checksum.hexdigest()[:16], seed, frost)
-
-
-def _frost_checksum(frost_dir: str | Path) -> str:
-    textures = b"".join(texture.tobytes() for texture in read_textures(frost_dir))
-    return hashlib.sha256(textures).hexdigest()[:16]
+    return Origin(clean.name, checksum.hexdigest()[:16], seed, frost="drawn, not the original frost")
 
 
 def _claim(folder: Path, clean: ImageSet, origin: Origin) -> None:

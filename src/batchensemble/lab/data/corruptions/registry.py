@@ -1,15 +1,13 @@
 """The nineteen corruptions by name, and the function that applies them."""
 
 import zlib
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchensemble.lab.data.corruptions import blur, digital, noise, weather
 from batchensemble.lab.data.corruptions.arrays import SIZE, Corruption
-from batchensemble.lab.data.corruptions.frost import frost, read_textures
+from batchensemble.lab.data.corruptions.frost import frost
 from batchensemble.lab.data.corruptions.spatter import spatter
 
 CORRUPTIONS: dict[str, Corruption] = {
@@ -33,20 +31,11 @@ CORRUPTIONS: dict[str, Corruption] = {
     "spatter": spatter,
     "saturate": digital.saturate,
 }
-EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-"""The four that many reports leave out: a mean over 15 corruptions is one over the others."""
+"""Many reports leave out the last four: a mean over 15 corruptions is one over the others."""
 SEVERITIES = (1, 2, 3, 4, 5)
 
 
-def corrupt(
-    images: NDArray[np.uint8],
-    name: str,
-    severity: int,
-    *,
-    seed: int = 0,
-    first: int = 0,
-    frost_dir: str | Path | None = None,
-) -> NDArray[np.uint8]:
+def corrupt(images: NDArray[np.uint8], name: str, severity: int, *, seed: int = 0, first: int = 0) -> NDArray[np.uint8]:
     """Corrupt images `(N, 32, 32, 3)` with CIFAR-10-C's constants.
 
     Every image has its own random numbers, drawn from `(seed, name, severity, index)`: the result does not depend on
@@ -58,7 +47,6 @@ def corrupt(
         severity: 1 to 5.
         seed: determines all random numbers.
         first: index of the first image in its set, if `images` is a piece of one.
-        frost_dir: folder of the published frost photographs; without it ice patterns are drawn.
 
     Returns:
         `(N, 32, 32, 3)` uint8.
@@ -71,8 +59,6 @@ def corrupt(
         ((2, 32, 32, 3), 25.0)
     """
     change = checked(images, name, severity)
-    if name == "frost" and frost_dir is not None:
-        change = partial(frost, textures=read_textures(frost_dir))
     number = zlib.crc32(name.encode())
     randoms = [np.random.default_rng([seed, number, severity, first + i]) for i in range(len(images))]
     corrupted = change(images.astype(np.float64) / 255, severity, randoms)

@@ -12,9 +12,27 @@ from batchensemble.lab.methods.bandits.naive import Naive
 from batchensemble.lab.methods.bandits.network import NetworkTraining
 from batchensemble.lab.methods.bandits.neural_linear import NeuralLinear
 from batchensemble.lab.methods.bandits.parameter_noise import ParameterNoise
-from batchensemble.lab.methods.bandits.registry import METHODS, method_from, settings_of
 from batchensemble.lab.methods.bandits.streams import Streams
 from batchensemble.lab.methods.bandits.uniform import Uniform
+from batchensemble.lab.methods.registry import Registry
+
+METHODS: dict[str, type[Method]] = {
+    "uniform": Uniform,
+    "greedy": Greedy,
+    "dropout": Dropout,
+    "naive": Naive,
+    "batch_ensemble": BatchEnsemble,
+    "linear": Linear,
+    "neural_linear": NeuralLinear,
+    "parameter_noise": ParameterNoise,
+    "bayes_by_backprop": BayesByBackprop,
+    "alpha_divergence": AlphaDivergence,
+    "gaussian_process": GaussianProcess,
+}
+"""The methods by their names in records."""
+
+_REGISTRY: Registry[Method] = Registry(METHODS, {"prior": Prior, "training": NetworkTraining})
+settings_of, method_from = _REGISTRY.settings_of, _REGISTRY.method_from
 
 __all__ = [
     "METHODS",

@@ -53,6 +53,9 @@ class NetworkTraining:
     clip: float = 5.0
     first_pulls: int = 2
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # JSON has lists only
+
 
 Drop = Callable[[Tensor], Tensor]
 

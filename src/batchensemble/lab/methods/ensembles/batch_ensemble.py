@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.lab.methods.ensembles.dropout import dropping_, matched_width
-from batchensemble.lab.methods.ensembles.method import Batch, Network, SeededMethod, Stream
+from batchensemble.lab.methods.ensembles.method import Batch, Method, Network, Stream
 from batchensemble.lab.methods.ensembles.objective import classified
 
 Rows = Literal["sub-batches", "repeated", "own crops"]
 
 
 @dataclass(frozen=True)
-class BatchEnsemble:
+class BatchEnsemble(Method):
     """The paper's method, with options for what the paper and its released code leave open.
 
     Args:
@@ -50,10 +50,6 @@ class BatchEnsemble:
         if self.diversity and self.rows != "repeated":
             raise ValueError(f"diversity compares members on the same rows; got rows={self.rows!r}")
 
-    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Return the method itself: one training."""
-        return (SeededMethod(self, seed),)
-
     def build(self, network: Network, seed: int) -> nn.Module:
         """Convert the plain network."""
         generator = torch.Generator().manual_seed(seed)
@@ -66,7 +62,7 @@ class BatchEnsemble:
         """Return one stream, or with own crops one per member, all in the same order."""
         if self.rows == "own crops":
             return tuple(Stream(seed, seed * self.members + i) for i in range(self.members))
-        return (Stream(seed, seed),)
+        return super().streams(seed)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
         """Return the mean of the members' losses, never the loss of their mean."""

@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.lab.methods.ensembles.method import Batch, Network, SeededMethod, Stream
-from batchensemble.lab.methods.ensembles.objective import classified
+from batchensemble.lab.methods.ensembles.method import Method, Network
 
 Net = TypeVar("Net", bound=nn.Module)
 
 
 @dataclass(frozen=True)
-class Dropout:
+class Dropout(Method):
     """The paper's MC-dropout: one more dense layer and dropout before the classifier, as large as BatchEnsemble.
 
     Args:
@@ -30,27 +29,11 @@ class Dropout:
     head_width: int | None = None
     members: int = 4
 
-    def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Return the method itself: one training."""
-        return (SeededMethod(self, seed),)
-
     def build(self, network: Network, seed: int) -> nn.Module:
         """Build the network with the wider head."""
         width = self.head_width or matched_width(network(), self.members)
         generator = torch.Generator().manual_seed(seed)
         return network(head_width=width, dropout=self.rate, block_dropout=self.block_rate, generator=generator)
-
-    def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Return a single stream."""
-        return (Stream(seed, seed),)
-
-    def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Return the cross-entropy under one mask per row."""
-        return classified(model(batch.images), batch.labels)
-
-    def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Apply weight decay to the kernels."""
-        return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
         """Return `(samples, N, classes)`; everything before the first mask is computed once."""

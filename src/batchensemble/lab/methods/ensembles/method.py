@@ -1,9 +1,13 @@
-"""The interface of every method: how it is built, fed, trained and evaluated."""
+"""What a method is: how it is built, fed, trained and evaluated."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
+
+import batchensemble as be
+from batchensemble.lab.methods.ensembles.objective import classified
 
 Network = Callable[..., nn.Module]
 """Builds the plain network; takes `generator`, `head_width`, `dropout`, `block_dropout` as the models do."""
@@ -39,33 +43,37 @@ class SeededMethod(NamedTuple):
     seed: int
 
 
-class Method(Protocol):
-    """A way to make an ensemble. Implementations are frozen dataclasses whose fields are settings."""
+class Method:
+    """A way to make an ensemble. Subclasses are frozen dataclasses whose fields are settings.
+
+    Everything here is done as with one network. A subclass overrides what it does differently.
+    """
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """Return the trainings it needs: usually itself; for a naive ensemble, a single network per member."""
-        ...
+        return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
         """Build the model of one training."""
-        ...
+        return network(generator=torch.Generator().manual_seed(seed))
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
         """Return the streams of a batch, whose rows follow one another in it."""
-        ...
+        return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
         """Return the `loss` to minimise, and `cross_entropy` and `accuracy` for the log."""
-        ...
+        return classified(model(batch.images), batch.labels)
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Return the optimiser's parameter groups."""
-        ...
+        """Return the optimiser's parameter groups; kernels decay, norms and biases do not."""
+        return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
         """Return `(predictions, N, classes)` from the trained parts in evaluation mode; dropout draws `samples`."""
-        ...
+        logits: Tensor = models[0](images)
+        return logits[None]
 
     def passes(self, samples: int) -> int:
         """Return the number of forward passes per image."""
-        ...
+        return 1

@@ -3,20 +3,19 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-import batchensemble as be
-from batchensemble.lab.methods.ensembles.method import Batch, Network, SeededMethod, Stream
+from batchensemble.lab.methods.ensembles.method import Batch, Method, Network, SeededMethod, Stream
 from batchensemble.lab.methods.ensembles.objective import classified
 from batchensemble.lab.methods.ensembles.single import Single
 
 
 @dataclass(frozen=True)
-class Naive:
+class Naive(Method):
     """Networks that differ in initialisation, order and crops: the single networks of consecutive seeds.
 
     Args:
@@ -31,7 +30,7 @@ class Naive:
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
         """Return the single networks, trained once for whoever asks, or itself if trained together."""
         if self.together:
-            return (SeededMethod(self, seed),)
+            return super().parts(seed)
         return tuple(SeededMethod(Single(), self._seed(seed, i)) for i in range(self.members))
 
     def build(self, network: Network, seed: int) -> nn.Module:
@@ -48,10 +47,6 @@ class Naive:
         logits = model(batch.images.reshape(self.members, -1, *batch.images.shape[1:]))
         scores = classified(logits.flatten(0, 1), batch.labels)
         return {**scores, "loss": scores["loss"] * self.members}
-
-    def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Apply weight decay to the kernels."""
-        return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
         """Return `(members, N, classes)`."""

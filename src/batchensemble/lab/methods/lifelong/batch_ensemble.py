@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
-from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Network, Student
 from batchensemble.lifelong import Learner, StalledTask
 
 
@@ -51,10 +51,11 @@ class BatchEnsemble:
         return LearnerStudent(learner, self.lr_scale)
 
 
-class LearnerStudent:
+class LearnerStudent(Student):
     """The library's learner as a student; it keeps its own trainings."""
 
     def __init__(self, learner: Learner, lr_scale: float) -> None:
+        super().__init__()
         self.learner, self.lr_scale = learner, lr_scale
 
     def learn(self, lesson: Lesson) -> None:
@@ -79,11 +80,3 @@ class LearnerStudent:
         """Return the logits of the task's member and head."""
         answers: Tensor = self.learner(images, task)
         return answers
-
-    def parameters_kept(self) -> int:
-        """Count shared weights, vectors and heads."""
-        return sum(parameter.numel() for parameter in self.learner.parameters())
-
-    def numbers_remembered(self) -> int:
-        """Count the norms' statistics."""
-        return statistics(self.learner)

@@ -207,7 +207,3 @@ class Expandable(Stamped):
             return answers
 
         lesson.train(self, answer, trained, phase=phase, penalty=penalty, after_step=after)
-
-    def numbers_remembered(self) -> int:
-        """Return zero."""
-        return 0

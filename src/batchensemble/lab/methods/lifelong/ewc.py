@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from batchensemble.lab.methods.lifelong.finetune import OneNetwork
-from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
+from batchensemble.lab.methods.lifelong.lesson import Lesson
 from batchensemble.lab.methods.lifelong.method import Network
 from batchensemble.lab.methods.lifelong.trunk import Trunk
 
@@ -96,7 +96,7 @@ class Consolidated(OneNetwork):
 
     def numbers_remembered(self) -> int:
         """Count two numbers for every weight of the network, and the norms' statistics."""
-        return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull)) + statistics(self)
+        return sum(tensor.numel() for tensor in (*self.stiffness, *self.pull)) + super().numbers_remembered()
 
 
 def fisher(trunk: Trunk, head: nn.Linear, images: Tensor, labels: Tensor) -> list[Tensor]:

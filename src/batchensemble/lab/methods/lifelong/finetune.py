@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
-from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Network, Student
 from batchensemble.lab.methods.lifelong.trunk import Trunk
 
 
@@ -20,7 +20,7 @@ class Finetune:
         return OneNetwork(network(torch.Generator().manual_seed(seed)), seed)
 
 
-class OneNetwork(nn.Module):
+class OneNetwork(Student):
     """A trunk that all tasks train, and a head for each."""
 
     def __init__(self, trunk: Trunk, seed: int) -> None:
@@ -47,11 +47,3 @@ class OneNetwork(nn.Module):
         """Apply the task's head to the network's current features."""
         answers: Tensor = self.heads[task](self.trunk(images))
         return answers
-
-    def parameters_kept(self) -> int:
-        """Count the network and heads."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def numbers_remembered(self) -> int:
-        """Count the norms' statistics."""
-        return statistics(self)

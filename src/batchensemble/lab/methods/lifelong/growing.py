@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from batchensemble.lab.methods.lifelong.method import Student
 from batchensemble.lab.methods.lifelong.trunk import Trunk
 
 Widths = tuple[int, ...]
@@ -102,7 +103,7 @@ class Growing(nn.Module):
         return masks
 
 
-class Stamped(nn.Module):
+class Stamped(Student):
     """A growing network, with a head and a time stamp (a width for every layer) per task: what DEN and RCL answer with.
 
     Args:

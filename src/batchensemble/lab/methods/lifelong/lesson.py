@@ -118,13 +118,3 @@ class Lesson:
             return None
         identity: dict[str, Any] = {"task": self.number, "phase": phase}
         return Checkpoint(self.folder / f"task-{self.number}-{phase}.pt", identity)
-
-
-def statistics(module: nn.Module) -> int:
-    """Count the numbers that a module keeps but does not train: running means and variances.
-
-    Examples:
-        >>> statistics(nn.BatchNorm2d(4))
-        8
-    """
-    return sum(buffer.numel() for buffer in module.buffers() if buffer.is_floating_point())

@@ -1,11 +1,12 @@
 """The interface of every method that learns tasks one after another."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from batchensemble.lab.methods.lifelong.lesson import Lesson
 from batchensemble.lab.methods.lifelong.trunk import Trunk
@@ -14,24 +15,24 @@ Network = Callable[[torch.Generator], Trunk]
 """Builds the plain network, without a head, on the device where it will train."""
 
 
-class Student(Protocol):
+class Student(nn.Module, ABC):
     """A method at work: it is given one task after another, and may be tested on any of them."""
 
+    @abstractmethod
     def learn(self, lesson: Lesson) -> None:
         """Learn the next task; trainings kept in the lesson's folder are not repeated."""
-        ...
 
+    @abstractmethod
     def logits(self, images: Tensor, task: int) -> Tensor:
         """Return a task's logits `(N, classes)` for images, without gradients, in evaluation mode."""
-        ...
 
     def parameters_kept(self) -> int:
-        """Count the parameters needed to answer for every task learned so far."""
-        ...
+        """Count the parameters needed to answer for every task learned so far: all of the module's, by default."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def numbers_remembered(self) -> int:
-        """Count the other numbers kept: norms' statistics, and whatever is needed to learn further tasks."""
-        ...
+        """Count the other numbers kept: norms' statistics, and whatever else is needed to learn further tasks."""
+        return sum(buffer.numel() for buffer in self.buffers() if buffer.is_floating_point())
 
 
 class Method(Protocol):

@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
-from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Network, Student
 from batchensemble.lab.methods.lifelong.trunk import Trunk
 from batchensemble.seeds import seeded
 
@@ -62,7 +62,7 @@ class Column(nn.Module):
         return output
 
 
-class Columns(nn.Module):
+class Columns(Student):
     """A column per task."""
 
     def __init__(self, network: Network, seed: int) -> None:
@@ -100,11 +100,3 @@ class Columns(nn.Module):
     def logits(self, images: Tensor, task: int) -> Tensor:
         """Return the logits of the task's column."""
         return self._answer(images, task)
-
-    def parameters_kept(self) -> int:
-        """Count all columns and their adapters."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def numbers_remembered(self) -> int:
-        """Count the norms' statistics."""
-        return statistics(self)

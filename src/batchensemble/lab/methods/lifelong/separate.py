@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from batchensemble.lab.methods.lifelong.lesson import Lesson, statistics
-from batchensemble.lab.methods.lifelong.method import Network
+from batchensemble.lab.methods.lifelong.lesson import Lesson
+from batchensemble.lab.methods.lifelong.method import Network, Student
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Separate:
         return ManyNetworks(network, seed)
 
 
-class ManyNetworks(nn.Module):
+class ManyNetworks(Student):
     """A trunk and a head per task."""
 
     def __init__(self, network: Network, seed: int) -> None:
@@ -40,11 +40,3 @@ class ManyNetworks(nn.Module):
         """Return the logits of the task's network."""
         answers: Tensor = self.nets[task](images)
         return answers
-
-    def parameters_kept(self) -> int:
-        """Count all networks."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def numbers_remembered(self) -> int:
-        """Count the norms' statistics."""
-        return statistics(self)

@@ -7,9 +7,9 @@ from batchensemble.lab.report.views.cost import cost_by_size
 from batchensemble.lab.report.views.curves import over_steps, training_curves
 from batchensemble.lab.report.views.diversity import diversity_against_accuracy
 from batchensemble.lab.report.views.entropy import entropy_histograms
-from batchensemble.lab.report.views.growth import over_label
 from batchensemble.lab.report.views.heatmaps import heatmaps
 from batchensemble.lab.report.views.maps import prediction_maps
+from batchensemble.lab.report.views.over_label import over_label
 from batchensemble.lab.report.views.recipes import recipes
 from batchensemble.lab.report.views.regret_claims import best_mean_value, lower_mean_value
 from batchensemble.lab.report.views.regret_tables import paired_table, regret_table, rewards_table

@@ -8,7 +8,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, MUTED, WIDTH, colours
 from batchensemble.lab.report.views.panels import grid, logarithmic, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +32,8 @@ def bars(*metrics: str | Quantity, title: str = "", log: bool = False) -> View:
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        names = evidence.labels(METHOD)
-        parts = {place: part for place, part in evidence.apart(METHOD).items() if part.results}
+        names = evidence.labels("method")
+        parts = {place: part for place, part in evidence.apart("method").items() if part.results}
         kept = [each for each in shown if any(any(_heights(part, each, names).values()) for part in parts.values())]
         if not kept:
             raise NotMeasured(f"no run has {' or '.join(each.name for each in shown)}")
@@ -60,7 +60,7 @@ def bars(*metrics: str | Quantity, title: str = "", log: bool = False) -> View:
 
 
 def _heights(part: Evidence, shown: Quantity, names: tuple[str, ...]) -> Bars:
-    return {name: part.summary(shown.metric, **{METHOD: name}) for name in names}
+    return {name: part.summary(shown.metric, method=name) for name in names}
 
 
 def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
@@ -90,7 +90,7 @@ def _published(part: Evidence, names: tuple[str, ...], shown: Quantity) -> list[
     return [
         (shown.shown(number.value), place)
         for place, name in enumerate(names)
-        for number in part.paper(shown.metric, **{METHOD: name})
+        for number in part.paper(shown.metric, method=name)
     ]
 
 

@@ -7,14 +7,14 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, number_of
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.table import Cell, Column, Line, Table
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 SPREAD = "± is the sample standard deviation over seeds."
 
 
 def comparison(
     *metrics: str | Quantity,
-    rows: str | Sequence[str] = METHOD,
+    rows: str | Sequence[str] = "method",
     columns: str | None = None,
     name: str = "table",
     title: str = "",

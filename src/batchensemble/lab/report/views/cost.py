@@ -7,8 +7,8 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import INK
+from batchensemble.lab.report.views.line_styles import line_styles
 from batchensemble.lab.report.views.lines import Curve, draw_curves
-from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
 
@@ -50,9 +50,9 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
         how, rings = (f"{HOW} {RINGS}", claimed) if evidence.comparable else (HOW, {})
 
         def draw(canvas: "Canvas") -> None:
-            axes, look = grid(canvas, len(found), across), looks([curves for *_, curves in found])
+            axes, styles = grid(canvas, len(found), across), line_styles([curves for *_, curves in found])
             for panel, (heading, metric, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves, look)
+                draw_curves(panel, curves, styles)
                 _reference(panel, curves, rings.get(metric))
                 panel.set_title(heading)
             canvas.supylabel("relative to one network (log)", fontsize=10)

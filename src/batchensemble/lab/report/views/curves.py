@@ -8,6 +8,7 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
+from batchensemble.lab.report.views.line_styles import line_styles
 from batchensemble.lab.report.views.lines import (
     FAR,
     Band,
@@ -20,9 +21,8 @@ from batchensemble.lab.report.views.lines import (
     name_ends,
     spread_out,
 )
-from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -64,7 +64,7 @@ def over_steps(
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        parts = evidence.apart(METHOD).items()
+        parts = evidence.apart("method").items()
         found = {panel: (_curves(part, shown.metric, x, aligned), shown) for panel, part in parts}
         words = (name, title or sentence([shown.name]), circumstances(evidence))
         return _figure(found, words, xlabel=xlabel, band=band, log=log, highlight=highlight)
@@ -81,7 +81,7 @@ def training_curves(*metrics: str | Quantity) -> View:
 
     def view(evidence: Evidence) -> Figure:
         found: dict[str, tuple[Curves, Quantity]] = {}
-        for place, part in evidence.apart(METHOD).items():
+        for place, part in evidence.apart("method").items():
             panels = _log_panels(_logs(part), shown)
             found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
         return _figure(found, ("training", "Training", circumstances(evidence)), xlabel="epoch")
@@ -91,8 +91,7 @@ def training_curves(*metrics: str | Quantity) -> View:
 
 def _logs(part: Evidence) -> dict[str, list[Lines]]:
     return {
-        method: [log for _, logs in part.with_metric("log", **{METHOD: method}) for log in logs]
-        for method in part.labels(METHOD)
+        method: [log for _, logs in own.with_metric("log") for log in logs] for method, own in part.by("method").items()
     }
 
 
@@ -127,11 +126,11 @@ def _figure(
     }
 
     def draw(canvas: "Canvas") -> None:
-        axes, look = grid(canvas, len(drawn)), looks(list(coloured.values()))
+        axes, styles = grid(canvas, len(drawn)), line_styles(list(coloured.values()))
         for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
             grey = {name: curve for name, curve in curves.items() if name not in coloured[title]}
             draw_background(panel, grey, shown.factor)
-            draw_curves(panel, coloured[title], look, band=band, factor=shown.factor)
+            draw_curves(panel, coloured[title], styles, band=band, factor=shown.factor)
             dress(panel, shown.heading, xlabel, log=log)
             if title in apart:
                 spread_out(panel, curves.values(), shown.factor)
@@ -139,14 +138,13 @@ def _figure(
             panel.set_title(title)
         legend(canvas, axes)
 
-    names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
-    alt = f"{words[1]} against {xlabel} for {', '.join(names)}."
     name, title, where = words
+    names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
+    alt = f"{title} against {xlabel} for {', '.join(names)}."
     how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
     caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
-    return Figure(
-        name, title, caption, alt, draw, (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
-    )
+    size = (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
+    return Figure(name, title, caption, alt, draw, size)
 
 
 def _spread(curves: Curves, shown: Quantity) -> bool:
@@ -155,7 +153,7 @@ def _spread(curves: Curves, shown: Quantity) -> bool:
 
 def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves:
     """Return the curves that have points, by name."""
-    series = {name: list(_series(part.where(**{METHOD: name}), metric, x)) for name in part.labels(METHOD)}
+    series = {name: list(_series(own, metric, x)) for name, own in part.by("method").items()}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 

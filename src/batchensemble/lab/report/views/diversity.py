@@ -9,7 +9,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.style import GROUND, MUTED, WIDTH, colours, markers
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,8 +46,8 @@ def diversity_against_accuracy(
     def view(evidence: Evidence) -> Figure:
         found = {
             value: methods
-            for value in evidence.labels(panels)
-            if any((methods := _methods(evidence.where(**{panels: value}), shown)).values())
+            for value, part in evidence.by(panels).items()
+            if any((methods := _methods(part, shown)).values())
         }
         if not found:
             raise NotMeasured(f"no run has both the accuracy of its members and their {shown.name}")
@@ -70,7 +70,7 @@ def diversity_against_accuracy(
 
 def _methods(part: Evidence, shown: Quantity) -> dict[str, Points]:
     """Return the points of one panel by method; a method without points keeps its colour."""
-    return {method: _points(part.where(**{METHOD: method}), shown) for method in part.labels(METHOD)}
+    return {method: _points(own, shown) for method, own in part.by("method").items()}
 
 
 def _points(part: Evidence, shown: Quantity) -> Points:

@@ -12,7 +12,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, MUTED, ORANGE, WIDTH
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def entropy_histograms() -> View:
     """
 
     def view(evidence: Evidence) -> Figure:
-        kinds = evidence.kinds(METHOD)
+        kinds = evidence.kinds("method")
         drawn = {name: both for name, part in kinds.items() if (both := _entropies(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has been measured on unseen classes")

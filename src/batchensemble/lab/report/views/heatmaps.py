@@ -12,7 +12,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import WIDTH
 from batchensemble.lab.report.views.panels import grid, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
-        found = {name: _mean(part, shown) for name, part in evidence.kinds(METHOD).items()}
+        found = {name: _mean(part, shown) for name, part in evidence.kinds("method").items()}
         drawn = {name: matrix for name, matrix in found.items() if matrix is not None}
         if not drawn:
             raise NotMeasured(f"no run has {shown.name}")
@@ -49,14 +49,8 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
 
         alt = f"Heat maps of {shown.name} for {', '.join(drawn)}."
         caption = f"Means over seeds. {circumstances(evidence)}"
-        return Figure(
-            "matrices",
-            title or sentence([shown.name]),
-            caption,
-            alt,
-            draw,
-            (WIDTH, 0.6 + 5.2 / across * rows_of(len(drawn), across)),
-        )
+        size = (WIDTH, 0.6 + 5.2 / across * rows_of(len(drawn), across))
+        return Figure("matrices", title or sentence([shown.name]), caption, alt, draw, size)
 
     return view
 

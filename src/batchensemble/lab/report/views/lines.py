@@ -14,7 +14,7 @@ from batchensemble.lab.report.views.panels import logarithmic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Look = Mapping[str, Any]
+LineStyle = Mapping[str, Any]
 """A line's colour, marker and dash, as matplotlib's keywords."""
 Band = Literal["deviation", "error"]
 BANDS: Mapping[Band, str] = {
@@ -90,7 +90,7 @@ def band_words(curves: Iterable[Curve], band: Band = "deviation") -> str:
 def draw_curves(
     panel: "Axes",
     curves: Mapping[str, Curve],
-    look: Mapping[str, Look],
+    styles: Mapping[str, LineStyle],
     *,
     band: Band = "deviation",
     factor: float = 1.0,
@@ -100,16 +100,16 @@ def draw_curves(
     Args:
         panel: where to draw.
         curves: curves by name.
-        look: how they look, by name: the same in all panels of a figure.
+        styles: how each looks, by name: the same in all panels of a figure.
         band: what its half-width stands for.
         factor: displayed values over recorded ones.
     """
     faint = 0.18 if len(curves) <= 6 else 0.07
     for name, curve in curves.items():
         mean, width = (factor * values for values in curve.mean_and_band(band))
-        panel.plot(curve.x, mean, label=name, zorder=3, **look[name])
+        panel.plot(curve.x, mean, label=name, zorder=3, **styles[name])
         if np.nanmax(width, initial=0) > 0:
-            colour = look[name]["color"]
+            colour = styles[name]["color"]
             panel.fill_between(curve.x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
 
 

@@ -11,7 +11,7 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.style import GREY, MUTED, RED
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def prediction_maps(
     def view(evidence: Evidence) -> Figure:
         firsts = {
             name: next(part.with_array("pictures", "labels", "logits", "single", "rows"), None)
-            for name, part in evidence.kinds(METHOD).items()
+            for name, part in evidence.kinds("method").items()
         }
         made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
         found = {name: maps for name, maps in made.items() if maps}

@@ -50,7 +50,7 @@ def recipes(*, title: str = "Recipes: strong members that differ") -> View:
     """
 
     def view(evidence: Evidence) -> Figure:
-        found = [made for one in evidence.labels("recipe") if (made := _recipe(evidence.where(recipe=one), one))]
+        found = [made for name, part in evidence.by("recipe").items() if (made := _recipe(part, name))]
         if not found:
             raise NotMeasured("no recipe has been measured")
         found.sort(key=lambda one: -one.ensemble)

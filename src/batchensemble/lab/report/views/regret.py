@@ -86,6 +86,6 @@ def over_trials(trials: Tensor) -> Summary:
     return Summary(trials.mean().item(), metrics.standard_error(trials).item(), len(trials))
 
 
-def chance(ours: Tensor, theirs: Tensor) -> float:
+def p_value(ours: Tensor, theirs: Tensor) -> float:
     """Return the p-value of the difference between two methods on the same trials, the same in every report."""
     return metrics.paired_test(ours, theirs, generator=torch.Generator().manual_seed(0))

@@ -2,7 +2,7 @@
 
 from batchensemble.lab.report.check import Check, Verdict
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
-from batchensemble.lab.report.views.regret import VALUE, Regrets, chance, over_trials
+from batchensemble.lab.report.views.regret import VALUE, Regrets, over_trials, p_value
 from batchensemble.lab.report.views.view import View
 
 NOISE = 0.05  # p-values from here on are not evidence
@@ -49,7 +49,7 @@ def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -
         return Check(claim, Verdict.OPEN, f"{method} and {other} have not played the same games.")
     ours, theirs = found
     words = f"{method} {VALUE.summary(over_trials(ours))} against {other} {VALUE.summary(over_trials(theirs))}"
-    noise, said = _noise(chance(ours, theirs), len(ours))
+    noise, said = _noise(p_value(ours, theirs), len(ours))
     words = f"{words} (mean over problems ± standard error, {len(ours)} trials): {said}."
     return Check(claim, Verdict.of(holds, within_noise=noise), words)
 

@@ -7,13 +7,13 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.table import Cell, Column, Line, Table
-from batchensemble.lab.report.views.regret import METRIC, VALUE, Regrets, chance, over_trials
+from batchensemble.lab.report.views.regret import METRIC, VALUE, Regrets, over_trials, p_value
 from batchensemble.lab.report.views.view import View
 
 RANK = Quantity("mean_rank", "mean rank", digits=2, better="lower")
 REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
 DIFFERENCE = Quantity("difference", "difference", digits=2)
-CHANCE = Quantity("p", "p", digits=3)
+P_VALUE = Quantity("p", "p", digits=3)
 UNIFORM = "Uniform"
 HOW = "Regret as a percentage of Uniform's on the same data; ± is the standard error of the mean over trials."
 RANKS = "The paper ranks at least 16 methods, 13 of which are known, so its ranks are higher than ranks among these."
@@ -66,7 +66,7 @@ def paired_table(against: str) -> View:
     def view(evidence: Evidence) -> Table:
         regrets = Regrets.of(evidence)
         blocks = {"all problems": regrets.problems, **{problem: (problem,) for problem in regrets.problems}}
-        columns = tuple(Column(shown, block) for block, shown in product(blocks, (DIFFERENCE, CHANCE)))
+        columns = tuple(Column(shown, block) for block, shown in product(blocks, (DIFFERENCE, P_VALUE)))
         lines = tuple(
             Line((method,), tuple(cell for some in blocks.values() for cell in _pair(regrets, method, against, some)))
             for method in regrets.methods
@@ -86,7 +86,7 @@ def _pair(regrets: Regrets, method: str, against: str, problems: Sequence[str]) 
     if found is None:
         return Cell(), Cell()
     ours, theirs = found
-    return Cell(over_trials(ours - theirs)), Cell(Summary(chance(ours, theirs), None, len(ours)))
+    return Cell(over_trials(ours - theirs)), Cell(Summary(p_value(ours, theirs), None, len(ours)))
 
 
 def rewards_table(problem: str, *, source: str = "") -> View:

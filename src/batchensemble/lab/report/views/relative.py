@@ -7,7 +7,7 @@ from batchensemble.lab.report.check import Check
 from batchensemble.lab.report.evidence import Evidence, Place, number_of
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.table import Table
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 
 def relative_to(view: View, metrics: Sequence[str], *, to: str) -> View:
@@ -26,7 +26,7 @@ def relative_to(view: View, metrics: Sequence[str], *, to: str) -> View:
     """
 
     def related(evidence: Evidence) -> Table | Figure | Check:
-        means = {metric: evidence.summary(metric, **{METHOD: to}) for metric in metrics}
+        means = {metric: evidence.summary(metric, method=to) for metric in metrics}
         ones = {metric: mean.mean for metric, mean in means.items() if mean is not None and mean.mean}
         return view(replace(evidence, places=tuple(_related(place, ones) for place in evidence.places)))
 

@@ -1,6 +1,8 @@
 """Reliability diagrams: how often predictions are right, by confidence."""
 
 import textwrap
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +13,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, GREEN, INK, MUTED, ORANGE
 from batchensemble.lab.report.views.panels import rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 from batchensemble.metrics import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -36,37 +38,38 @@ def reliability_diagrams() -> View:
     def view(evidence: Evidence) -> Figure:
         drawn = {
             _headline(name, part): diagram
-            for name, part in evidence.kinds(METHOD).items()
+            for name, part in evidence.kinds("method").items()
             if (diagram := _diagram(part)) is not None
         }
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        kinds = len(evidence.labels(METHOD))
+        kinds = len(evidence.labels("method"))
         across = min(len(drawn), rows_of(kinds, rows_of(kinds, MOST)))  # six as three and three, not five and one
-        down = rows_of(len(drawn), across)
-
-        def draw(canvas: "Canvas") -> None:
-            axes = canvas.subplots(
-                2 * down, across, sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1) * down
-            )
-            for place, (headline, diagram) in enumerate(drawn.items()):
-                row, column = divmod(place, across)
-                _panel(axes[2 * row, column], axes[2 * row + 1, column], diagram)
-                axes[2 * row, column].set_title(headline, fontsize=8.5)
-            for panel in axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)[len(drawn) :].flat:
-                panel.set_axis_off()
-            for column in range(across):  # a column may end a row above the others
-                axes[2 * rows_of(len(drawn) - column, across) - 1, column].tick_params(labelbottom=True)
-            for row in range(down):
-                axes[2 * row, 0].set_ylabel("accuracy")
-                axes[2 * row + 1, 0].set_ylabel("share")
-            canvas.supxlabel("confidence", fontsize=10)
-
-        alt = f"Reliability diagrams of {', '.join(evidence.kinds(METHOD))}."
-        size = (0.8 + 1.75 * across, 0.5 + 3.0 * down)
-        return Figure("reliability", "Reliability", f"{HOW.format(few=FEW)} {circumstances(evidence)}", alt, draw, size)
+        alt = f"Reliability diagrams of {', '.join(evidence.kinds('method'))}."
+        caption = f"{HOW.format(few=FEW)} {circumstances(evidence)}"
+        size = (0.8 + 1.75 * across, 0.5 + 3.0 * rows_of(len(drawn), across))
+        draw = partial(_draw, drawn=drawn, across=across)
+        return Figure("reliability", "Reliability", caption, alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Mapping[str, Reliability], across: int) -> None:
+    down = rows_of(len(drawn), across)
+    ratios = (3, 1) * down
+    axes = canvas.subplots(2 * down, across, sharex=True, sharey="row", squeeze=False, height_ratios=ratios)
+    pairs = axes.reshape(down, 2, across).transpose(0, 2, 1).reshape(-1, 2)  # a diagram and the bars below it
+    for (above, below), (headline, diagram) in zip(pairs, drawn.items(), strict=False):
+        _panel(above, below, diagram)
+        above.set_title(headline, fontsize=8.5)
+    for panel in pairs[len(drawn) :].flat:
+        panel.set_axis_off()
+    for _, below in pairs[len(drawn) - across : len(drawn)]:  # a column may end a row above the others
+        below.tick_params(labelbottom=True)
+    for above, below in pairs[::across]:
+        above.set_ylabel("accuracy")
+        below.set_ylabel("share")
+    canvas.supxlabel("confidence", fontsize=10)
 
 
 def _diagram(part: Evidence) -> Reliability | None:

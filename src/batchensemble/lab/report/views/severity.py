@@ -9,7 +9,7 @@ from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.style import INK, WIDTH, colours
 from batchensemble.lab.report.views.panels import grid, legend
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def by_severity(*metrics: str | Quantity) -> View:
     def view(evidence: Evidence) -> Figure:
         every = [
             (", ".join(filter(None, (title, one.heading))), boxes, one)
-            for title, part in evidence.apart(METHOD).items()
+            for title, part in evidence.apart("method").items()
             for one in shown
             if (boxes := _boxes(part, one.metric))
         ]
@@ -49,7 +49,7 @@ def by_severity(*metrics: str | Quantity) -> View:
             panels[-1].set_xlabel("severity of the corruption")
             legend(canvas, panels)
 
-        methods = ", ".join(evidence.labels(METHOD))
+        methods = ", ".join(evidence.labels("method"))
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
         size = (WIDTH * 1.2, 0.7 + 2.5 * len(every))
         return Figure("severity", "Under corruption", f"{HOW} {circumstances(evidence)}", alt, draw, size)
@@ -60,9 +60,9 @@ def by_severity(*metrics: str | Quantity) -> View:
 def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
     """Return one number per corruption, by method and severity."""
     found = {}
-    for method in evidence.labels(METHOD):
+    for method, part in evidence.by("method").items():
         cells: dict[tuple[int, str], list[float]] = defaultdict(list)
-        for _, shift in evidence.with_metric("shift", **{METHOD: method}):
+        for _, shift in part.with_metric("shift"):
             for row in shift:
                 if row.get(metric) is not None:
                     cells[row["severity"], row["corruption"]].append(row[metric])

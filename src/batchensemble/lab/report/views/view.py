@@ -7,8 +7,5 @@ from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.table import Table
 
-METHOD = "method"
-"""The label that tells rows, bars and curves apart."""
-
 View = Callable[[Evidence], Table | Figure | Check]
 """Maps evidence to one table, figure or checked claim; nothing is trained, read or written."""

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -15,6 +15,10 @@ from batchensemble.lab.studies.speed.networks import CLASSES, NETWORKS
 from batchensemble.lab.studies.speed.timing import Measure
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import start_fabric
+from batchensemble.lab.training.progress import Progress
+
+Measures = dict[str, Measure | None]
+"""By name, what was measured of a denominator or a way; `None` if it does not fit in memory."""
 
 
 def run(run: Run, context: Context) -> Record:
@@ -24,12 +28,15 @@ def run(run: Run, context: Context) -> Record:
     device = start_fabric(context.device).device
     torch.manual_seed(run.seed)
     todo = cases(settings, device)
-    missing = skipped(settings)
     context.progress.start("bench", sum(len(case.denominators) + len(case.ways) for case in todo))
-    rows = [row for case in todo for row in _rows(case, settings, device, context, missing)]
+    measured = [(case, _measured(case, settings, device, context.progress)) for case in todo]
     context.progress.end()
-    network = {"network": NETWORKS[settings.network].title, "classes": CLASSES}
-    metrics = {**network, "rows": rows, "skipped": missing}
+    metrics = {
+        "network": NETWORKS[settings.network].title,
+        "classes": CLASSES,
+        "rows": [row for case, found in measured for row in _rows(case, found)],
+        "skipped": {**skipped(settings), **_too_large(measured)},
+    }
     return Record(run, metrics, Provenance.now(hardware(device), since=began))
 
 
@@ -42,21 +49,32 @@ def _settings(run: Run) -> Settings:
     return Settings(**values)
 
 
-def _rows(
-    case: Case, settings: Settings, device: torch.device, context: Context, missing: dict[str, str]
-) -> Iterator[dict[str, Any]]:
-    """Yield every way over every denominator; what does not fit in memory is added to `missing`."""
+def _measured(case: Case, settings: Settings, device: torch.device, progress: Progress) -> Measures:
+    """Measure a case's denominators and ways; what does not fit in memory is `None`."""
     compiled = device.type == "cuda" if settings.compiled is None else settings.compiled
 
     def begin(name: str) -> None:
-        context.progress.advance(f"{case.name}: {name}")
+        progress.advance(f"{case.name}: {name}")
 
-    found = timing.measure({**case.denominators, **case.ways}, device, settings.repeats, compiled, begin)
-    missing |= {f"{case.name}: {name}": "it does not fit in memory" for name, made in found.items() if made is None}
+    return timing.measure({**case.denominators, **case.ways}, device, settings.repeats, compiled, begin)
+
+
+def _rows(case: Case, found: Measures) -> Iterator[dict[str, Any]]:
+    """Yield every way over every denominator, as far as both were measured."""
     for way, denominator in itertools.product(case.ways, case.denominators):
         ours, theirs = found[way], found[denominator]
         if ours is not None and theirs is not None:
             yield _row(case.name, way, ours, denominator, theirs)
+
+
+def _too_large(measured: Iterable[tuple[Case, Measures]]) -> dict[str, str]:
+    """Return what could not be measured for want of memory."""
+    return {
+        f"{case.name}: {name}": "it does not fit in memory"
+        for case, found in measured
+        for name, made in found.items()
+        if made is None
+    }
 
 
 def _row(case: str, way: str, ours: Measure, denominator: str, theirs: Measure) -> dict[str, Any]:

@@ -26,7 +26,11 @@ class Measure(NamedTuple):
 
 
 def measure(
-    makes: Mapping[str, Make], device: torch.device, repeats: int, compiled: bool, begin: Callable[[str], object] = str
+    makes: Mapping[str, Make],
+    device: torch.device,
+    repeats: int,
+    compiled: bool,
+    begin: Callable[[str], object] = lambda name: None,
 ) -> dict[str, Measure | None]:
     """Measure pieces of work to compare; one that does not fit in memory gives `None`.
 

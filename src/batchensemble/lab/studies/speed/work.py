@@ -8,7 +8,7 @@ import batchensemble as be
 from batchensemble.compiling import compile_
 from batchensemble.lab.studies.speed.networks import CLASSES, Network
 from batchensemble.lab.studies.speed.timing import Work
-from batchensemble.lab.studies.trainer import on_device
+from batchensemble.lab.training.devices import on_device
 from batchensemble.prediction import combine_outputs
 
 

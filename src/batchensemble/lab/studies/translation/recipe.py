@@ -1,7 +1,7 @@
 """How a translator is trained: everything its weights depend on, as a value."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from batchensemble.lab.training.devices import Precision
@@ -70,10 +70,6 @@ class Recipe:
     def epochs(self) -> int:
         """The number of epochs, each of which ends with a validation."""
         return self.steps // self.epoch
-
-    def settings(self) -> dict[str, Any]:
-        """Return the recipe as plain JSON."""
-        return asdict(self)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:

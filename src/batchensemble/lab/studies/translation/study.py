@@ -35,10 +35,6 @@ class Settings:
     samples: int = 0
     rates: tuple[float, ...] = RATES
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
-        return {**vars(self), "recipe": self.recipe.settings()}
-
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Build the settings from JSON."""

@@ -64,7 +64,7 @@ class Trainer:
 
     def train(self, recipe: Recipe, seed: int) -> Trained:
         """Return a translator, trained in a folder named by everything its weights depend on."""
-        key = content_key({"translation": recipe.settings(), "seed": seed})
+        key = content_key({"translation": recipe, "seed": seed})
         folder = self.context.work / "weights" / key
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
         # Compiling a step for every shape of batch would take longer than training.
@@ -94,14 +94,14 @@ class Trainer:
         target = recipe.until_perplexity
         return TrainingJob(
             model,
-            objective(recipe.members, recipe.smoothing),
-            self._batches(recipe, seed),
-            adam(be.parameter_groups(model, top, 0.0, fast_lr_scale=scale), self.fabric.device),
-            inverse_square_root(recipe.warmup, recipe.epoch),
-            recipe.epochs,
-            seed,
-            partial(self._validate, model, recipe),
-            None if target is None else lambda line: line["validation_perplexity"] <= target,
+            loss=objective(recipe.members, recipe.smoothing),
+            batches=self._batches(recipe, seed),
+            optimizer=adam(be.parameter_groups(model, top, 0.0, fast_lr_scale=scale), self.fabric.device),
+            schedule=inverse_square_root(recipe.warmup, recipe.epoch),
+            epochs=recipe.epochs,
+            seed=seed,
+            after_epoch=partial(self._validate, model, recipe),
+            until=None if target is None else lambda line: line["validation_perplexity"] <= target,
         )
 
     @property

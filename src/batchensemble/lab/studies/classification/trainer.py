@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
 from torch import nn
 
 from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import Network, SeededMethod, Single
 from batchensemble.lab.models import ResNet, resnet
+from batchensemble.lab.studies.classification.recipe import Recipe
 from batchensemble.lab.studies.images import ImageBatches, View, load_images
-from batchensemble.lab.studies.parts import Trained, train_part
-from batchensemble.lab.studies.recipe import Recipe
+from batchensemble.lab.studies.parts import TrainedPart, train_part
 from batchensemble.lab.studies.study import Context
+from batchensemble.lab.training.devices import on_device
 from batchensemble.lab.training.fit import TrainingJob
 from batchensemble.lab.training.optimizers import sgd
 from batchensemble.lab.training.schedules import SCHEDULES
@@ -40,27 +40,27 @@ class Trainer:
     train: ImageSet
     view: View
 
-    def parts(self, recipe: Recipe, seed: int) -> list[Trained]:
+    def parts(self, recipe: Recipe, seed: int) -> list[TrainedPart]:
         """Return all trained parts of the recipe's method; a naive ensemble reuses the single networks of others."""
         return [self.part(recipe, part) for part in recipe.method.parts(seed)]
 
-    def part(self, recipe: Recipe, part: SeededMethod) -> Trained:
+    def part(self, recipe: Recipe, part: SeededMethod) -> TrainedPart:
         """Return one part, trained in its own folder."""
         return train_part(recipe, part, partial(self._training, recipe, part), self.fabric, self.context)
 
     def _training(self, recipe: Recipe, part: SeededMethod) -> TrainingJob:
         method, fabric = part.method, self.fabric
         model = self._model(recipe, part)
-        alone = fabric.world_size == 1 or not recipe.own_members
+        apart = fabric.world_size > 1 and recipe.own_members  # each process has norms of its own
         return TrainingJob(
             model,
-            partial(method.loss, weight_decay=recipe.weight_decay),
-            self._batches(recipe, part),
-            sgd(method.groups(model, recipe.lr, recipe.weight_decay), fabric.device),
-            SCHEDULES[recipe.schedule],
-            recipe.epochs,
-            part.seed,
-            None if alone else partial(_share_statistics, model),
+            loss=partial(method.loss, weight_decay=recipe.weight_decay),
+            batches=self._batches(recipe, part),
+            optimizer=sgd(method.groups(model, recipe.lr, recipe.weight_decay), fabric.device),
+            schedule=SCHEDULES[recipe.schedule],
+            epochs=recipe.epochs,
+            seed=part.seed,
+            after_epoch=partial(_share_statistics, model) if apart else None,
         )
 
     def _model(self, recipe: Recipe, part: SeededMethod) -> nn.Module:
@@ -99,15 +99,6 @@ def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Cont
     train = images if recipe.share == 1 else images.subset(recipe.share)
     view = View.of(images, recipe.pad).to(fabric.device)  # moved once: a copy from the CPU would make every step wait
     return Trainer(fabric, context, train.to(fabric.device), view)
-
-
-def on_device(model: nn.Module, device: torch.device) -> nn.Module:
-    """Move the model to its device, on a GPU with kernels in channels-last format, which tensor cores prefer."""
-    model = model.to(device)
-    if device.type == "cuda":
-        for kernel in (parameter for parameter in model.parameters() if parameter.ndim == 4):
-            kernel.data = kernel.data.contiguous(memory_format=torch.channels_last)
-    return model
 
 
 def _share_statistics(model: nn.Module, epoch: int) -> Mapping[str, float]:

@@ -23,7 +23,7 @@ def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedPart:
     """One part of a method, as its record knows it."""
 
     record: Record
@@ -45,18 +45,18 @@ class Recorded:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class RecordedClassifier:
     """A classifier without networks: it answers for the test set, and for no other images."""
 
-    parts: Sequence[Recorded]
+    parts: Sequence[RecordedPart]
 
     @classmethod
-    def of(cls, runs: Sequence[Run], store: Store | None) -> "Kept | None":
+    def of(cls, runs: Sequence[Run], store: Store | None) -> "RecordedClassifier | None":
         """Return what the records of the parts' runs have kept, if all are there and have predictions."""
         if store is None or not all(store.has(run) for run in runs):
             return None
         records = [store.get(run) for run in runs]
-        return cls([Recorded(one) for one in records]) if all("logits" in one.arrays for one in records) else None
+        return cls([RecordedPart(one) for one in records]) if all("logits" in one.arrays for one in records) else None
 
     def on_test(self) -> tuple[Prediction, Tensor]:
         """Return the predictions of all parts for the test set as those of one ensemble, and its labels."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from batchensemble.lab.data import ImageSet
-from batchensemble.lab.studies import corrupted
+from batchensemble.lab.studies.classification import corrupted
 from batchensemble.lab.studies.study import Context
 
 TEST = ImageSet(torch.zeros(10_000, 3, 32, 32, dtype=torch.uint8), torch.zeros(10_000).long(), 10, "cifar10-test")

@@ -20,7 +20,7 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeEr
 """What a view may raise if it finds, say, a string where it expects a list of numbers."""
 
 
-def look(view: View, evidence: Evidence) -> Table | Figure | Check:
+def evaluate(view: View, evidence: Evidence) -> Table | Figure | Check:
     """Apply a view to the evidence; a figure also reports what goes wrong when it is drawn.
 
     Raises:

@@ -11,7 +11,7 @@ from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import Method
 from batchensemble.lab.provenance import Provenance, hardware
 from batchensemble.lab.studies.images import View
-from batchensemble.lab.studies.parts import Trained, predict
+from batchensemble.lab.studies.parts import TrainedPart, predict
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -35,7 +35,7 @@ class Classifier:
     """
 
     method: Method
-    parts: Sequence[Trained]
+    parts: Sequence[TrainedPart]
     view: View
     fabric: "Fabric"
     test: ImageSet

@@ -9,42 +9,39 @@ from batchensemble.lab.report.evidence import Evidence, NotMeasured, number_of
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import INK, WIDTH
+from batchensemble.lab.report.views.line_styles import line_styles
 from batchensemble.lab.report.views.lines import Curve, band_words, draw_curves, dress
-from batchensemble.lab.report.views.looks import looks
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
-from batchensemble.lab.report.views.view import METHOD, View
+from batchensemble.lab.report.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 
-def over_label(
-    label: str,
-    *metrics: str | Quantity,
-    xlabel: str = "",
-    title: str = "",
-) -> View:
+def over_label(label: str, *metrics: str | Quantity, xlabel: str = "", title: str = "") -> View:
     """Draw curves over a numeric label (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
 
     Below the paper's scale there are no rings, since they belong to another setting.
     """
     shown = tuple(map(quantity, metrics))
+    names = [one.name for one in shown]
 
     def view(evidence: Evidence) -> Figure:
         found = [
             (place, part, one, curves)
-            for place, part in evidence.apart(METHOD, label).items()
+            for place, part in evidence.apart("method", label).items()
             for one in shown
             if _several((curves := _curves(part, label, one)).values())
         ]
         if not found:
-            raise NotMeasured(f"no method has {' or '.join(one.name for one in shown)} at more than one {label}")
+            raise NotMeasured(f"no method has {' or '.join(names)} at more than one {label}")
 
         def draw(canvas: "Canvas") -> None:
-            axes, look = grid(canvas, len(found), across=len(shown)), looks([curves for *_, curves in found])
+            axes = grid(canvas, len(found), across=len(shown))
+            styles = line_styles([curves for *_, curves in found])
             for panel, (place, part, one, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves, look, factor=one.factor)
+                draw_curves(panel, curves, styles, factor=one.factor)
                 if evidence.comparable:
                     _rings(panel, part, label, one)
                 dress(panel, one.heading, xlabel or label)
@@ -52,18 +49,11 @@ def over_label(
                 panel.set_title(place)
             legend(canvas, axes)
 
-        alt = f"{', '.join(one.name for one in shown)} against {xlabel or label}."
+        alt = f"{', '.join(names)} against {xlabel or label}."
         how = band_words(curve for *_, curves in found for curve in curves.values())
         caption = f"{how} {circumstances(evidence)}".lstrip()
-        heading = title or sentence(one.name for one in shown)
-        return Figure(
-            "curves",
-            heading,
-            caption,
-            alt,
-            draw,
-            (max(WIDTH, 3.2 * len(shown)), 0.7 + 2.7 * rows_of(len(found), len(shown))),
-        )
+        size = (max(WIDTH, 3.2 * len(shown)), 0.7 + 2.7 * rows_of(len(found), len(shown)))
+        return Figure("curves", title or sentence(names), caption, alt, draw, size)
 
     return view
 
@@ -75,7 +65,7 @@ def _several(curves: Iterable[Curve]) -> bool:
 
 def _curves(evidence: Evidence, label: str, shown: Quantity) -> dict[str, Curve]:
     """Return the metric over the label by method, a curve per seed, for methods that have points."""
-    found = {name: _curve(evidence.where(**{METHOD: name}), label, shown) for name in evidence.labels(METHOD)}
+    found = {name: _curve(part, label, shown) for name, part in evidence.by("method").items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
 

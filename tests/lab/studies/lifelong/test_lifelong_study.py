@@ -11,8 +11,8 @@ import torch
 from batchensemble.disk import Busy, locked
 from batchensemble.lab.methods.lifelong import DEN, RCL, BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
-from batchensemble.lab.studies import lifelong
-from batchensemble.lab.studies.lifelong import LIFELONG, Settings, run
+from batchensemble.lab.studies.lifelong import LIFELONG, Settings, study
+from batchensemble.lab.studies.lifelong.study import run
 from batchensemble.lab.studies.study import Context
 from batchensemble.lifelong import Learner
 
@@ -118,8 +118,8 @@ def test_a_course_on_a_gpu_begins_with_a_peak_of_its_own(tmp_path: Path, monkeyp
 
     reset: list[torch.device] = []
     gpu = torch.device("cuda")
-    monkeypatch.setattr(lifelong, "start_fabric", lambda *_: SimpleNamespace(device=gpu))
-    monkeypatch.setattr(lifelong, "open_stream", opened)
+    monkeypatch.setattr(study, "start_fabric", lambda *_: SimpleNamespace(device=gpu))
+    monkeypatch.setattr(study, "open_stream", opened)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", reset.append)
     with pytest.raises(Opened):
         run(asked(), Context(work=tmp_path, device="cuda"))

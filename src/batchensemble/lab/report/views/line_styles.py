@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from batchensemble.lab.report.style import DASHES, colours, markers
-from batchensemble.lab.report.views.lines import Curve, Look
+from batchensemble.lab.report.views.lines import Curve, LineStyle
 
 MARKED = 25  # curves with more points have no markers
 ON_TOP = (0, (4, 4))
 COINCIDE = 0.003  # curves that differ by less of their panel's height cover each other: it is less than a line is thick
 
 
-def looks(panels: Sequence[Mapping[str, Curve]]) -> dict[str, Look]:
+def line_styles(panels: Sequence[Mapping[str, Curve]]) -> dict[str, LineStyle]:
     """Return how the curves of a figure look, by name: the same in all panels, as the legend has it.
 
     Colours, markers and, where there are too many points for markers, dashes tell them apart. A curve that covers an
@@ -21,7 +21,7 @@ def looks(panels: Sequence[Mapping[str, Curve]]) -> dict[str, Look]:
 
     Examples:
         >>> alike = [Curve.over([([1, 2], [0.5, 0.7])])] * 2
-        >>> [look["linestyle"] for look in looks([dict(zip(("Single", "BatchEnsemble"), alike))]).values()]
+        >>> [style["linestyle"] for style in line_styles([dict(zip(("Single", "BatchEnsemble"), alike))]).values()]
         ['-', (0, (4, 4))]
     """
     names = dict.fromkeys(name for curves in panels for name in curves)
@@ -29,7 +29,7 @@ def looks(panels: Sequence[Mapping[str, Curve]]) -> dict[str, Look]:
     above = {name for curves in panels for name in _covering(curves)}
     used: Counter[str] = Counter()
     marks = markers(names)
-    found: dict[str, Look] = {}
+    found: dict[str, LineStyle] = {}
     for name, colour in colours(names).items():
         dash = DASHES[used[colour] % len(DASHES)] if name in many else "-"
         marker = None if name in many else marks[name]

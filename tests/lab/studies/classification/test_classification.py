@@ -14,11 +14,10 @@ from batchensemble.lab.methods.ensembles import BatchEnsemble, Dropout, Naive, S
 from batchensemble.lab.models import resnet
 from batchensemble.lab.records import Run
 from batchensemble.lab.store import Store
-from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
+from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Settings
+from batchensemble.lab.studies.classification.trainer import trainer_of
 from batchensemble.lab.studies.perform import perform
-from batchensemble.lab.studies.recipe import Recipe
 from batchensemble.lab.studies.study import Context
-from batchensemble.lab.studies.trainer import trainer_of
 from batchensemble.lab.training.devices import start_fabric
 
 DIGITS = Recipe(data="digits", depth=8, width=1, epochs=2, batch=64, pad=0, precision="fp32")
@@ -31,7 +30,7 @@ def context(tmp_path_factory):
 
 
 def record_of(context, recipe, seed=0, **test):
-    run = Run("classification", Settings(recipe, **test).settings(), "smoke", seed)
+    run = Run("classification", Settings(recipe, **test), "smoke", seed)
     return CLASSIFICATION.run(run, context)
 
 
@@ -77,8 +76,8 @@ def test_a_naive_ensemble_is_made_of_the_single_networks_of_others(context):
 def test_a_naive_ensemble_is_made_of_records_where_weights_are_gone(tmp_path):
     store, method = Store(tmp_path / "results"), Naive(2)
     first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
-    runs = [Run("classification", Settings(DIGITS).settings(), "smoke", seed) for seed in (0, 1)]
-    naive = Run("classification", Settings(replace(DIGITS, method=method)).settings(), "smoke")
+    runs = [Run("classification", Settings(DIGITS), "smoke", seed) for seed in (0, 1)]
+    naive = Run("classification", Settings(replace(DIGITS, method=method)), "smoke")
     singles = [perform(CLASSIFICATION, run, store, first) for run in runs]
     trained = perform(CLASSIFICATION, naive, Store(tmp_path / "others"), first)
     made = perform(CLASSIFICATION, naive, store, second)
@@ -125,8 +124,8 @@ def test_a_recipe_says_nothing_of_a_start_from_scratch():
 def test_pictures_stand_beside_a_recorded_rival(tmp_path):
     store, recipe = Store(tmp_path / "results"), replace(FIGURES, method=BatchEnsemble(2))
     first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
-    perform(CLASSIFICATION, Run("classification", Settings(FIGURES).settings(), "smoke"), store, first)
-    maps = Run("classification", Settings(recipe, test="pictures", against=FIGURES).settings(), "smoke")
+    perform(CLASSIFICATION, Run("classification", Settings(FIGURES), "smoke"), store, first)
+    maps = Run("classification", Settings(recipe, test="pictures", against=FIGURES), "smoke")
     beside_weights = perform(CLASSIFICATION, maps, Store(tmp_path / "others"), first)
     beside_record = perform(CLASSIFICATION, maps, store, second)
     assert len(trainings(second)) == 1, "the rival was not trained again"
@@ -138,8 +137,8 @@ def test_pictures_are_made_of_records_where_weights_are_gone(method, tmp_path):
     store, recipe = Store(tmp_path / "results"), replace(FIGURES, method=method)
     first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
     for one, seed in ((FIGURES, 0), (FIGURES, 1), (recipe, 0)):
-        perform(CLASSIFICATION, Run("classification", Settings(one).settings(), "smoke", seed), store, first)
-    maps = Run("classification", Settings(recipe, test="pictures", against=FIGURES).settings(), "smoke")
+        perform(CLASSIFICATION, Run("classification", Settings(one), "smoke", seed), store, first)
+    maps = Run("classification", Settings(recipe, test="pictures", against=FIGURES), "smoke")
     trained = perform(CLASSIFICATION, maps, Store(tmp_path / "others"), first)
     made = perform(CLASSIFICATION, maps, store, second)
     assert not (tmp_path / "second").exists(), "nothing was trained"
@@ -154,11 +153,11 @@ def test_kept_predictions_stand_for_as_many_samples_as_were_drawn(tmp_path):
     first, second = (Context(work=tmp_path / work, device="cpu") for work in ("first", "second"))
     for samples in (3, 8):
         kept = Settings(recipe, samples=samples)
-        perform(CLASSIFICATION, Run("classification", kept.settings(), "smoke"), store, first)
+        perform(CLASSIFICATION, Run("classification", kept, "smoke"), store, first)
     for samples in (3, 8, 2):
         assert not (tmp_path / "second").exists(), "nothing was trained yet"
         asked = Settings(recipe, test="pictures", against=recipe, samples=samples)
-        maps = perform(CLASSIFICATION, Run("classification", asked.settings(), "smoke"), store, second)
+        maps = perform(CLASSIFICATION, Run("classification", asked, "smoke"), store, second)
         assert len(maps.arrays["logits"]) == samples
     assert len(trainings(second)) == 1, "neither three nor eight samples stand for two"
 
@@ -207,7 +206,7 @@ def test_corruption_unseen_classes_and_pictures_from_one_training(context):
 def test_a_disk_that_fills_up_while_training_loses_nothing(tmp_path, monkeypatch):
     """The run fails with a word about the disk, and the next one goes on from the last whole checkpoint."""
     context, store = Context(work=tmp_path / "work", device="cpu"), Store(tmp_path / "results")
-    run = Run("classification", Settings(replace(DIGITS, epochs=3)).settings(), "smoke")
+    run = Run("classification", Settings(replace(DIGITS, epochs=3)), "smoke")
 
     def fill(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")

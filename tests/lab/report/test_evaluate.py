@@ -5,7 +5,7 @@ import pytest
 from fake_records import FakeExperiment, evidence, place
 
 from batchensemble.lab.report import Figure, NotMeasured, write_report
-from batchensemble.lab.report.look import look
+from batchensemble.lab.report.evaluate import evaluate
 from batchensemble.lab.report.views import comparison, entropy_histograms, over_steps
 from batchensemble.lab.store import CorruptRecord
 
@@ -22,14 +22,14 @@ def found(metrics, wrong, arrays=None):
 def test_a_curve_of_another_kind(wrong):
     records = found({"loss": [2.0, 1.0], "steps": [1, 2]}, {"loss": wrong})
     with pytest.raises(CorruptRecord, match=rf"^{records.results[1].record.run.name}\.json: not to be read"):
-        look(over_steps("loss", x="steps"), records)
+        evaluate(over_steps("loss", x="steps"), records)
 
 
 @pytest.mark.parametrize("wrong", ["x", {"a": 1}, ["x"]])
 def test_epochs_of_another_kind(wrong):
     records = found({"accuracy": 0.5, "epochs": 3}, {"epochs": wrong})
     with pytest.raises(CorruptRecord, match=rf"^{records.results[1].record.run.name}\.json: epochs must be a number"):
-        look(comparison("accuracy"), records)
+        evaluate(comparison("accuracy"), records)
 
 
 def test_what_goes_wrong_in_drawing(tmp_path):
@@ -50,15 +50,15 @@ def test_what_no_record_is_guilty_of_alone():
         raise ValueError("no two are alike") if len(evidence.results) > 1 else NotMeasured()
 
     with pytest.raises(CorruptRecord, match=r"do not go together \(ValueError: no two are alike\)"):
-        look(view, found({}, {}))
+        evaluate(view, found({}, {}))
 
 
 def test_nothing_to_show_and_damaged_arrays_are_said_as_they_are():
     with pytest.raises(NotMeasured):
-        look(entropy_histograms(), found({}, {}))
+        evaluate(entropy_histograms(), found({}, {}))
 
     def view(evidence):
         raise CorruptRecord("the .npz is damaged")
 
     with pytest.raises(CorruptRecord, match=r"^the \.npz is damaged$"):
-        look(view, found({}, {}, {"entropy_known": np.zeros(3)}))
+        evaluate(view, found({}, {}, {"entropy_known": np.zeros(3)}))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from batchensemble.lab.data import procedural
-from batchensemble.lab.studies.task_stream import FOLDERS, ImageStream, open_stream
+from batchensemble.lab.studies.lifelong.streams import FOLDERS, ImageStream, open_stream
 
 
 def stream() -> ImageStream:
