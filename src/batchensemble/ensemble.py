@@ -95,7 +95,8 @@ class Ensemble(nn.Module):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        return f"members={len(self)}, combine={self.settings.combine!r}"
+        settings = self.settings
+        return f"members={len(self)}, combine={settings.combine!r}, answer in eval(): {settings.answer}"
 
     def _get_name(self) -> str:
         """The network's name: Transformers' Trainer knows by it which networks shift their labels."""
