@@ -1,5 +1,6 @@
-"""diagnose for sigmoids: every label is a question of two classes."""
+"""The labels that diagnose takes: for sigmoids each is a question of two classes; those that do not fit are named."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -62,3 +63,13 @@ def test_labels_in_a_dict_of_a_network_with_a_loss_of_its_own() -> None:
     model = ensemble(BertForSequenceClassification(config), combine="sigmoid")
     batch = {"input_ids": torch.randint(20, (5, 6)), "labels": torch.randint(2, (5, 3)).float()}
     assert be.diagnose(model, [batch]).member_nll == pytest.approx(model(**batch).loss.item(), rel=1e-4)
+
+
+def test_what_is_no_tensor_is_named() -> None:
+    with pytest.raises(TypeError, match="labels must be a tensor, got ndarray"):
+        be.diagnose(ensemble(), [(rows(), np.zeros(7, dtype=int))])
+
+
+def test_labels_of_another_length_are_named() -> None:
+    with pytest.raises(ValueError, match=r"labels \(3,\) are not one for each of the answers \(7, 3\)"):
+        be.diagnose(ensemble(), [(rows(), torch.zeros(3, dtype=torch.long))])

@@ -211,6 +211,8 @@ def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...
             f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}; "
             "the loader gives such batches: for a single one, pass [(inputs, labels)]"
         )
+    if not isinstance(labels, Tensor):
+        raise TypeError(f"labels must be a tensor, got {type(labels).__name__}: torch.as_tensor makes one")
     if isinstance(inputs, Mapping):
         args, kwargs = (), dict(inputs)
     else:
