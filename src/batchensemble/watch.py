@@ -34,7 +34,7 @@ class Watch:
 
     def rows(self, count: int, members: int) -> None:
         """Warn of a batch that does not reach every member."""
-        if count >= members or self._had_few_rows or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or self._had_few_rows or count >= members:
             return
         self._had_few_rows = True
         warnings.warn(
