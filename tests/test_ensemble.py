@@ -1,7 +1,6 @@
 """Calling an ensemble: dealing, routing, combining, predicting."""
 
 import inspect
-import warnings
 from functools import partial
 from typing import Any
 
@@ -27,21 +26,6 @@ def test_rows_are_dealt_evenly_and_in_order(n: int) -> None:
     close(model(x), model.members(x)[owners, torch.arange(n)])
 
 
-def test_few_rows_warn_once_for_each_model() -> None:
-    model = ensemble().train()
-    with pytest.warns(UserWarning, match="2 rows for 3 members") as warned:
-        model(rows(2))
-    assert warned[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model(rows(1))
-        model(rows(3))
-        model.eval()(rows(1))
-        ensemble().train()(rows(2), member=0)
-    with pytest.warns(UserWarning, match="1 rows for 3 members"):
-        ensemble().train()(rows(1))
-
-
 def test_one_member_is_one_network() -> None:
     model = ensemble(members=1)
     close(model(rows()), model.extract(0)(rows()).log_softmax(-1))
@@ -50,9 +34,9 @@ def test_one_member_is_one_network() -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.filterwarnings("ignore:a batch of 0 rows for")
 def test_an_empty_batch(training: bool) -> None:
     model, x = ensemble(convnet()).train(training), images(0)
-    model._warned = True  # no rows are also few rows
     model.net[1].eval()  # torch's own batch norm refuses to train on nothing
     assert model(x).shape == (0, 3)
     assert model.members(x).shape == (M, 0, 3)

@@ -1,10 +1,12 @@
 """What goes into an ensemble and comes out: outputs of every shape, inputs by name and in structures."""
 
+import re
 from collections import OrderedDict
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from ensembles import IDS, M, N, ensemble, rows
@@ -252,10 +254,35 @@ def test_an_answer_is_combined_along_the_axis_that_has_its_rows(batch_dim: int, 
     close(be.export_program(model, x).module()(x)[-1], model.predict(x).outputs)
 
 
-@pytest.mark.parametrize("inputs", [(), (3.0,), (torch.tensor(1.0),)])
-def test_no_batch_is_an_error(inputs: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match="no argument is a tensor with rows on axis 0"):
-        ensemble()(*inputs)
+LOADER = torch.utils.data.DataLoader([1.0])
+
+
+@pytest.mark.parametrize("ask", ["__call__", "members", "predict", "verify"])
+@pytest.mark.parametrize(
+    ("inputs", "named"),
+    [
+        ((), "no argument"),
+        ((3.0,), "input: float"),
+        ((torch.tensor(1.0),), "input: a tensor of shape ()"),
+        ((np.ones((5, 4)),), "input: ndarray"),
+        (([[1.0, 2.0]],), "input: list"),
+        ((LOADER,), "input: DataLoader"),
+        ((LOADER, 2), "input: DataLoader, int"),
+    ],
+)
+def test_what_came_instead_of_a_batch_is_named(ask: str, inputs: tuple[Any, ...], named: str) -> None:
+    model = ensemble()
+    call = partial(be.verify, model) if ask == "verify" else getattr(model, ask)
+    words = (
+        f"no argument is a tensor with rows on axis 0, so there is no batch to answer; got {named}. Arrays and lists"
+    )
+    with pytest.raises(ValueError, match=re.escape(words)):
+        call(*inputs)
+
+
+def test_what_came_by_name_is_named_too() -> None:
+    with pytest.raises(ValueError, match=r"got input: ndarray\. Arrays"):
+        ensemble().train()(input=np.ones((5, 4)))
 
 
 def test_a_packed_batch_is_refused() -> None:

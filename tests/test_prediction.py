@@ -228,3 +228,42 @@ def test_a_thousand_members_disagree_without_a_million_pairs() -> None:
     votes = F.one_hot(outputs.argmax(-1), C).double().sum(0)
     expected = 1 - (votes * (votes - 1)).sum(-1) / (1000 * 999)
     torch.testing.assert_close(Prediction(outputs).disagreement, expected)
+
+
+@pytest.mark.parametrize(("shape", "combine"), [((C,), "softmax"), ((), "sigmoid"), ((2, C), "vote"), ((1,), "mean")])
+@pytest.mark.parametrize(
+    ("rows", "chosen"),
+    [
+        (slice(3), [0, 1, 2]),
+        (slice(None, None, 3), [0, 3, 6]),
+        (2, [2]),
+        (-1, [6]),
+        (torch.tensor(4), [4]),
+        ([5, 1], [5, 1]),
+        (torch.arange(N) > 4, [5, 6]),
+        (slice(0), []),
+    ],
+    ids=str,
+)
+def test_some_of_the_rows(shape, combine, rows, chosen: list[int]) -> None:
+    found = Prediction(logits(*shape), combine)
+    some = found[rows]
+    assert torch.equal(some.outputs, found.outputs[:, chosen])
+    torch.testing.assert_close(some.combined, found.combined[chosen])
+    assert (len(some), some.combine, some.class_dim) == (len(chosen), combine, -1)
+
+
+def test_rows_one_by_one_and_rows_that_are_not_there() -> None:
+    found = Prediction(logits(C))
+    assert torch.equal(Prediction.cat(list(found)).outputs, found.outputs)
+    for wrong in (N, (slice(None), 0), torch.ones(N, C) > 0):
+        with pytest.raises(IndexError):
+            found[wrong]
+
+
+def test_another_device_or_precision() -> None:
+    found = Prediction(logits(C), "mean")
+    assert found.to("meta").mean.device.type == "meta"
+    assert found.to(torch.float64).std.dtype == torch.float64
+    with pytest.raises(TypeError, match="expected floating-point outputs"):
+        found.to(torch.int64)

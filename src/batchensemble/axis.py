@@ -66,7 +66,7 @@ class Edge:
                     raise TypeError("a nested tensor has no batch axis: give the network padded rows and a mask")
                 if tensor.ndim > self.axis:
                     return tensor.shape[self.axis], tensor.device
-        raise ValueError(f"no argument is a tensor with rows on axis {self.axis}, so there is no batch to answer")
+        raise ValueError(_no_batch([*self.named(args), *kwargs.items()], self.axis))
 
     def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
         """The inputs of a batch. Tensors of its size carry its rows; all members share the others."""
@@ -164,3 +164,14 @@ class Edge:
                 raise TypeError("a packed sequence has no batch axis: give the network padded rows and pack inside it")
             if name not in self.shared:
                 yield value
+
+
+def _no_batch(given: Sequence[tuple[str, Any]], axis: int) -> str:
+    """What came instead of a batch, and what to do."""
+    kinds = [f"a tensor of shape {tuple(v.shape)}" if isinstance(v, Tensor) else type(v).__name__ for _, v in given]
+    named = [f"{name}: {kind}" if name else kind for (name, _), kind in zip(given, kinds, strict=True)]
+    return (
+        f"no argument is a tensor with rows on axis {axis}, so there is no batch to answer; got "
+        f"{', '.join(named) or 'no argument'}. Arrays and lists become tensors by torch.as_tensor; a loader is asked "
+        "batch by batch: be.Prediction.cat([model.predict(x) for x, _ in loader])"
+    )

@@ -14,7 +14,7 @@ from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.member import member_modules
 from batchensemble.nn.mode import evaluating
-from batchensemble.prediction import Prediction
+from batchensemble.prediction import CLASSIFYING, Prediction
 from batchensemble.trees import map_tensors
 
 IGNORED = -100  # torch's label for positions that do not count
@@ -24,12 +24,12 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis | RegressionDi
     """Measure how different the members are on labelled data, and what averaging them is worth.
 
     Args:
-        model: an ensemble of classifiers (`combine` "softmax" or "vote"), or of networks that predict numbers
-            (`combine` "mean"), which gets a `RegressionDiagnosis`.
+        model: an ensemble of classifiers (`combine` "softmax", "vote", or "sigmoid", where each label is a question of
+            two classes), or of networks that predict numbers ("mean"), which gets a `RegressionDiagnosis`.
         loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, with one label for each answer; or
             dicts with `labels`, compared as the network's own loss does: those of a causal language model are shifted.
-            Labels of -100 are left out. Numbers are compared with targets of the answers' shape. Inputs are moved to
-            the model's device.
+            Labels of -100 are left out. Sigmoids have labels of 0 or 1, and numbers targets, in the shape of the
+            answers. Inputs are moved to the model's device.
 
     Examples:
         >>> import batchensemble as be
@@ -40,7 +40,7 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis | RegressionDi
     check_ensemble(model)
     if model.settings.combine == "mean":
         return _of_numbers(model, *_numbers(model, loader))
-    if model.settings.combine not in ("softmax", "vote"):
+    if model.settings.combine not in CLASSIFYING:
         raise ValueError(f"diagnose compares classes, or numbers with combine='mean', not {model.settings.combine!r}")
     return _of_classes(model, *_answers(model, loader))
 
@@ -131,15 +131,25 @@ def _answers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
 def _classified(model: Ensemble, args: Any, kwargs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Members' probabilities for a batch, `(members, N, ..., classes)`, and its labels, `(N, ...)`."""
     prediction, rows = _predicted(model, args, kwargs)
-    exact = replace(prediction, outputs=prediction.outputs.cpu().double())  # float32 has no probability below 1e-45
-    probs = exact.member_probs
-    classes = prediction.class_dim % (probs.ndim - 1) + 1
-    # Of the answer's axes, labels lack the classes.
-    rows -= model.settings.class_dim % (probs.ndim - 1) < rows
-    answers, aligned = probs.movedim(classes, -1), _rows_first(labels.cpu(), rows)
+    outputs = prediction.outputs.cpu().double()  # float32 has no probability below 1e-45
+    if prediction.combine == "sigmoid":
+        answers = torch.stack([torch.zeros_like(outputs), outputs], -1).softmax(-1)  # two classes with logits 0 and x
+        labels = _two_classes(labels)
+    else:
+        classes = prediction.class_dim % (outputs.ndim - 1) + 1
+        answers = replace(prediction, outputs=outputs).member_probs.movedim(classes, -1)
+        rows -= model.settings.class_dim % (outputs.ndim - 1) < rows  # of the answer's axes, labels lack the classes
+    aligned = _rows_first(labels.cpu(), rows)
     if aligned.shape != answers.shape[1:-1]:
-        raise ValueError(f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(probs.shape[1:])}")
+        raise ValueError(f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(outputs.shape[1:])}")
     return answers, aligned
+
+
+def _two_classes(labels: Tensor) -> Tensor:
+    strange = labels[(labels != 0) & (labels != 1) & (labels != IGNORED)]
+    if len(strange):
+        raise ValueError(f"with combine='sigmoid' labels are 0 or 1 ({IGNORED} is left out), got {strange[0].item()}")
+    return labels.long()
 
 
 def _numbers(model: Ensemble, loader: Iterable[Any]) -> tuple[Tensor, Tensor]:
@@ -201,6 +211,8 @@ def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...
             f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}; "
             "the loader gives such batches: for a single one, pass [(inputs, labels)]"
         )
+    if not isinstance(labels, Tensor):
+        raise TypeError(f"labels must be a tensor, got {type(labels).__name__}: torch.as_tensor makes one")
     if isinstance(inputs, Mapping):
         args, kwargs = (), dict(inputs)
     else:

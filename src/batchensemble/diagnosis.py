@@ -29,7 +29,7 @@ class Diagnosis:
 
     Attributes:
         members: number of members.
-        rows: number of labelled rows.
+        rows: number of labels: rows, positions in them, or what a multi-label network says about them.
         similarity: for every converted layer, the mean cosine between members' r, and between their s.
         disagreement: share of pairs of members that answer differently.
         disagreement_over_error: `disagreement` divided by the members' mean error.

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +29,7 @@ from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
 from batchensemble.signature import signed_forward, with_member
 from batchensemble.trees import constants, tensors
+from batchensemble.watch import Watch
 
 _BOUND = ("forward", "_side_by_side", "_compiled_call_impl")  # made for one object: its copies make their own
 
@@ -54,8 +54,7 @@ class Ensemble(nn.Module):
             fans.install_(net, settings.fan_out)
         self.training = net.training  # not train(): a layer that was frozen in eval stays so
         self._count = member_modules(net)[0][1].members
-        self._warned = False
-        self._finder = Finder()
+        self._watch, self._finder = Watch(), Finder()
         self._sign()
 
     def _sign(self) -> None:
@@ -78,6 +77,16 @@ class Ensemble(nn.Module):
         replica._sign()
         return replica
 
+    def train(self, mode: bool = True) -> Self:
+        """As `torch.nn.Module.train`."""
+        if mode:
+            self._watch.forget()
+        return super().train(mode)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self._watch.forget()
+        super()._load_from_state_dict(*args, **kwargs)
+
     def __len__(self) -> int:
         return self._count
 
@@ -86,7 +95,8 @@ class Ensemble(nn.Module):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        return f"members={len(self)}, combine={self.settings.combine!r}"
+        settings = self.settings
+        return f"members={len(self)}, combine={settings.combine!r}, answer in eval(): {settings.answer}"
 
     def _get_name(self) -> str:
         """The network's name: Transformers' Trainer knows by it which networks shift their labels."""
@@ -124,6 +134,7 @@ class Ensemble(nn.Module):
             )
         if member is None and not self.training:
             return self._combined(self.answers(*args, **kwargs))
+        self._watch.forget()
         rows, device = self.edge.rows(args, kwargs)
         owner = self._dealt(rows, device) if member is None else checked_owner(member, rows, len(self), device)
         return travel(self._route(rows, owner), self._run, args, kwargs)
@@ -136,6 +147,7 @@ class Ensemble(nn.Module):
             >>> be.convert(nn.Linear(4, 3), members=2).members(torch.randn(5, 4)).shape
             torch.Size([2, 5, 3])
         """
+        self._watch.forget()
         return self.answers(*args, **kwargs).output
 
     def answers(self, *args: Any, **kwargs: Any) -> Answers:
@@ -215,18 +227,15 @@ class Ensemble(nn.Module):
 
     def _combined(self, answers: Answers) -> Any:
         """The network's output with one answer of all members; its other tensors keep their member axis."""
-        return answers.put(combine_outputs(answers.rows_first, self.settings.combine, answers.class_axis))
+        answer = combine_outputs(answers.rows_first, self.settings.combine, answers.class_axis)
+        if len(self) > 1:
+            self._watch.combined(answer, self.net)
+        return answers.put(answer)
 
     def _dealt(self, rows: int, device: torch.device) -> Tensor | None:
         """Every row's member in training, `n * members // N` for row n of N; `None` if these are equal blocks."""
         members = len(self)
-        if rows < members and not self._warned and not torch.compiler.is_compiling():  # a graph cannot warn
-            self._warned = True
-            warnings.warn(
-                f"a batch of {rows} rows for {members} members: some of them never train; use larger batches, "
-                "or be.mean_loss over model.members(x)",
-                stacklevel=6,  # the caller of model(x)
-            )
+        self._watch.rows(rows, members)
         if rows % members == 0:
             return None
         return torch.arange(rows, device=device) * members // rows

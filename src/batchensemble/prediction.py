@@ -5,9 +5,9 @@ The member axis is explicit here: `outputs` are `(members, N, ...)`, every membe
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -83,6 +83,7 @@ class Prediction:
 
     Half-precision outputs stay as they came; everything derived from them is computed in float32. What a rule
     leaves undefined (the probabilities of a regression) raises `AttributeError`. Entropies are in nats.
+    `p[:3]`, `p[p.entropy > 1]`, `p[[4, 2]]` are predictions for some of the rows, and so is `p[0]`, for one.
 
     Args:
         outputs: `(members, N, ...)` as the network gave them.
@@ -131,6 +132,14 @@ class Prediction:
 
     def __len__(self) -> int:
         return self.outputs.shape[1]
+
+    def __getitem__(self, rows: Any) -> "Prediction":
+        chosen = torch.arange(len(self), device=self.outputs.device)[rows]
+        return replace(self, outputs=self.outputs[:, chosen.reshape(-1)])
+
+    def to(self, *args: Any, **kwargs: Any) -> "Prediction":
+        """As `torch.Tensor.to`: on another device, `p.to("cpu")`, or in another precision."""
+        return replace(self, outputs=self.outputs.to(*args, **kwargs))
 
     def __repr__(self) -> str:
         parts = [f"{tuple(self.outputs.shape)}", f"{self.combine!r}"]

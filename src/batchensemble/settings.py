@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from batchensemble.nn.init import Init
 from batchensemble.nn.norm import Norm
-from batchensemble.prediction import Combine
+from batchensemble.prediction import Combine, Rule
 
 
 @dataclass(frozen=True)
@@ -20,3 +20,20 @@ class Settings:
     fan_out: str | None
     batch_dim: int
     shared_inputs: tuple[str, ...]
+
+    @property
+    def answer(self) -> str:
+        """What `model(x)` is in evaluation mode, in words."""
+        if self.combine is None:
+            return "none: rows name their members"
+        if callable(self.combine):
+            return f"what {getattr(self.combine, '__name__', 'your own rule')} returns for all members' outputs"
+        return _ANSWERS[self.combine].format(axis=self.class_dim)
+
+
+_ANSWERS: dict[Rule, str] = {
+    "softmax": "log-probabilities over axis {axis}",
+    "sigmoid": "log-odds",
+    "mean": "the mean of the members' outputs",
+    "vote": "logs of the shares of votes over axis {axis}",
+}

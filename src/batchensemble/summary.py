@@ -1,7 +1,10 @@
 """What an ensemble is made of, and what it costs in parameters."""
 
-from collections.abc import Collection, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from torch import Tensor
 
@@ -10,6 +13,11 @@ from batchensemble.nn.member import converted_layers, member_modules
 
 EQUAL = "Every member still equals the network that was converted."
 DIFFERENT = "Members differ from the network that was converted; init='ones' would start them equal to it."
+UNKNOWN = (
+    "Whether members equal the network that was converted cannot be known on the meta device, which holds no values."
+)
+SCREEN = 24  # lines; a longer table groups its layers
+_NUMBERED = re.compile(r"(.*?)(\d+)(?=\.|$)")  # up to the first part of a name that ends in a number: model.layers.12
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,17 +28,20 @@ class Summary:
         members: number of members.
         converted: names of the converted layers.
         left: every other layer that has parameters, and why it is plain.
+        answer: what `model(x)` is in evaluation mode.
         parameters: number of parameters of the whole ensemble.
         network: number of parameters of one plain network.
-        preserved: whether every member is still the network that was converted (r = s = 1, the same biases).
+        preserved: whether every member is still the network that was converted (r = s = 1, the same biases); `None`
+            if that cannot be known, since parameters are on the meta device.
     """
 
     members: int
     converted: tuple[str, ...]
     left: Mapping[str, str]
+    answer: str
     parameters: int
     network: int
-    preserved: bool
+    preserved: bool | None
 
     @property
     def overhead(self) -> float:
@@ -43,16 +54,18 @@ class Summary:
         return self.parameters / (self.network * self.members)
 
     def __repr__(self) -> str:
-        layers = dict.fromkeys(self.converted, "converted")
-        layers |= {name: f"plain: {reason}" for name, reason in self.left.items()}
-        width = max(len(name or "(root)") for name in layers)
+        layers = [(name or "(root)", "converted") for name in self.converted]
+        layers += [(name or "(root)", f"plain: {reason}") for name, reason in self.left.items()]
+        layers = list(_grouped(layers)) if len(layers) > SCREEN else layers
+        width = max(len(name) for name, _ in layers)
         lines = [f"BatchEnsemble of {self.members} members"]
-        lines += [f"  {name or '(root)':<{width}}  {state}" for name, state in layers.items()]
+        lines += [f"  {name:<{width}}  {state}" for name, state in layers]
         lines.append(
             f"{self.parameters:,} parameters: {self.overhead:+.2%} over one network of {self.network:,}, "
             f"{self.naive_share:.1%} of {self.members} separate ones"
         )
-        lines.append(EQUAL if self.preserved else DIFFERENT)
+        lines.append(f"An answer in eval(): {self.answer}")
+        lines.append({True: EQUAL, False: DIFFERENT, None: UNKNOWN}[self.preserved])
         return "\n".join(lines)
 
 
@@ -67,6 +80,7 @@ def summary(model: Ensemble) -> Summary:
           0  converted
           1  plain: norm='shared'
         153 parameters: +41.67% over one network of 108, 70.8% of 2 separate ones
+        An answer in eval(): log-probabilities over axis -1
         Members differ from the network that was converted; init='ones' would start them equal to it.
     """
     check_ensemble(model)
@@ -80,7 +94,8 @@ def summary(model: Ensemble) -> Summary:
             elif name in parameters:
                 extra += tensor.numel() - tensor[0].numel()
     converted = converted_layers(model.net)
-    return Summary(len(model), converted, _left(model, converted), total, total - extra, _preserved(model))
+    left, answer = _left(model, converted), model.settings.answer
+    return Summary(len(model), converted, left, answer, total, total - extra, _preserved(model))
 
 
 def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:
@@ -90,13 +105,15 @@ def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if name in there}
 
 
-def _preserved(model: Ensemble) -> bool:
+def _preserved(model: Ensemble) -> bool | None:
     """Whether every fast matrix is all ones, and whatever else members own is the same for all."""
-    return all(
+    owned = [(module, *named) for _, module in member_modules(model.net) for named in module.stacked_tensors()]
+    known = all(
         _is_one(tensor, name) if name in module.fast_weights else bool((tensor == tensor[:1]).all())
-        for _, module in member_modules(model.net)
-        for name, tensor in module.stacked_tensors()
+        for module, name, tensor in owned
+        if not tensor.is_meta
     )
+    return None if known and any(tensor.is_meta for *_, tensor in owned) else known
 
 
 def _is_one(fast: Tensor, side: str) -> bool:
@@ -104,3 +121,39 @@ def _is_one(fast: Tensor, side: str) -> bool:
         return bool((fast == 1).all())
     first = bool((fast[:, 0] == 1).all())
     return first and (side == "r" or not bool(fast[:, 1:].any()))  # components with s = 0 add nothing
+
+
+def _grouped(layers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Join layers in the same state whose names agree up to the first number.
+
+    Examples:
+        >>> list(_grouped((name, "plain") for name in ("h.0.q", "h.0.v", "h.1.q", "h.1.v", "out")))
+        [('h.0-1', '2 layers each, plain'), ('out', 'plain')]
+    """
+    groups: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for name, state in layers:
+        found = _NUMBERED.match(name)
+        before, number = (found[1], int(found[2])) if found else (name, 0)
+        groups.setdefault((before, state), []).append((name, number))
+    for (before, state), group in groups.items():
+        counts = Counter(number for _, number in group)
+        each = set(counts.values())
+        if len(group) == 1:
+            yield group[0][0], state
+        elif len(counts) > 1 and len(each) == 1 and each != {1}:
+            yield f"{before}{_ranges(counts)}", f"{each.pop()} layers each, {state}"
+        else:
+            yield f"{before}{_ranges(counts)}", f"{len(group)} layers, {state}"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers in short.
+
+    Examples:
+        >>> _ranges([0, 1, 2, 5])
+        '0-2, 5'
+    """
+    runs = [
+        [number for _, number in run] for _, run in groupby(enumerate(sorted(numbers)), lambda item: item[1] - item[0])
+    ]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

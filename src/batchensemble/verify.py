@@ -34,7 +34,8 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     Args:
         model: the ensemble.
-        *args: inputs of the network, as many rows as you like (at least two).
+        *args: inputs of the network: one row or more. With as many rows as members, each member is also asked for a row
+            of its own, in one batch with the others.
         **kwargs: its keyword inputs.
 
     Returns:
@@ -51,7 +52,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     """
     check_ensemble(model)
     if model.edge.rows(args, kwargs)[0] == 0:
-        raise ValueError("there are no rows to verify the members on: give at least two")
+        raise ValueError("there are no rows to verify the members on: give at least one, better one for each member")
     refuse_changed(model.net)
     model = twin_of(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
     _move_apart_(model.net)

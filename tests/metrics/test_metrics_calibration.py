@@ -126,11 +126,24 @@ def test_temperature_against_scipy(scale) -> None:
     assert nll_from_log_probs((log_probs / temperature).log_softmax(-1), labels) <= expected.fun + 1e-12
 
 
-def test_temperature_stays_within_its_bounds() -> None:
-    right = torch.tensor([[0.6, 0.4], [0.4, 0.6]]).log()
-    assert fit_temperature(right, torch.tensor([0, 1])) == pytest.approx(0.01, rel=0.5)
-    assert fit_temperature(right, torch.tensor([1, 0])) == pytest.approx(100, rel=1e-6)
+@pytest.mark.parametrize("sure", [0.6, 0.9999999])
+def test_temperature_stays_within_its_bounds_and_says_why(sure: float) -> None:
+    right = torch.tensor([[sure, 1 - sure], [1 - sure, sure]], dtype=torch.float64).log()
+    with pytest.warns(UserWarning, match=r"every label is the most probable class.* bound 0\.01") as warned:
+        assert fit_temperature(right, torch.tensor([0, 1])) == 0.01
+    assert warned[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"know less than nothing about these labels.* bound 100\.0"):
+        assert fit_temperature(right, torch.tensor([1, 0])) == 100
+
+
+def test_temperature_stays_one_where_it_changes_nothing() -> None:
     assert fit_temperature(torch.full((3, 4), 0.25).log(), torch.tensor([0, 1, 2])) == 1
+
+
+def test_temperatures_near_a_bound_are_found() -> None:
+    for temperature in (0.011, 95.0):
+        log_probs = (torch.tensor([[0.75, 0.25]] * 4, dtype=torch.float64).log() * temperature).log_softmax(-1)
+        assert fit_temperature(log_probs, torch.tensor([0, 0, 0, 1])) == pytest.approx(temperature)
 
 
 def test_temperature_scaled_nll_is_both_halves_with_the_other_halfs_temperature() -> None:

@@ -46,6 +46,7 @@ def test_bad_labels(metric, labels, error, message) -> None:
 
 
 @pytest.mark.parametrize("metric", LABELLED, ids=lambda metric: metric.__name__)
+@pytest.mark.filterwarnings("ignore:every label is the most probable class")
 def test_bad_probabilities(metric) -> None:
     good = good_input(metric)
     with pytest.raises(ValueError, match="NaN"):

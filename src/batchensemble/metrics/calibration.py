@@ -1,6 +1,7 @@
 """Calibration, whether answers given with 80 % are right 80 % of the time: reliability, ECE, temperature scaling."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,11 @@ from batchensemble.metrics.classification import nll_from_log_probs
 
 BINS = 15
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
+FLAT = 1e-12  # a slope of the NLL
+_WHY_NO_FURTHER = {
+    MIN_TEMPERATURE: "every label is the most probable class, so no answer is too sure",
+    MAX_TEMPERATURE: "the answers know less than nothing about these labels, at any confidence",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +112,8 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
     """The temperature T in [0.01, 100] that minimises the NLL of `softmax(log_probs / T)`.
 
     The NLL is convex in `1 / T`, so Newton's steps, kept inside a bracket around the minimum, find it. Where
-    the NLL is flat (every class equally likely) T stays 1.
+    the NLL is flat (every class equally likely) T stays 1. Where it falls up to a bound (every label is the most
+    probable class, or the answers know less than nothing) T is that bound, and a warning says why.
 
     Shape:
         log_probs `(rows, classes)`, labels `(rows,)`.
@@ -117,19 +124,14 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
         >>> (log_probs[0] / temperature).softmax(-1)
         tensor([0.7500, 0.2500])
     """
-    log_probs = checked_values(checked_log_probs(log_probs), "log probabilities", ("rows", "classes"))
-    labels = checked_labels(labels, log_probs)
-    low, high, inverse = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE, 1.0
-    for _ in range(100):
-        slope, curvature = _derivatives(log_probs, labels, inverse)
-        if abs(slope) < 1e-12:
-            break
-        low, high = (inverse, high) if slope < 0 else (low, inverse)
-        newton = inverse - slope / curvature if curvature > 0 else math.inf
-        previous, inverse = inverse, newton if low < newton < high else math.sqrt(low * high)
-        if abs(inverse - previous) <= 1e-10 * previous:
-            break
-    return 1 / inverse
+    temperature = _fitted(log_probs, labels)
+    if temperature in _WHY_NO_FURTHER:
+        warnings.warn(
+            f"{_WHY_NO_FURTHER[temperature]}: the temperature stops at its bound {temperature}. "
+            "Fit it on more rows, unseen in training.",
+            stacklevel=2,
+        )
+    return temperature
 
 
 def temperature_scaled_nll(log_probs: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> float:
@@ -160,7 +162,7 @@ def temperature_scaled_nll(log_probs: Tensor, labels: Tensor, generator: torch.G
     first, second = order.tensor_split(2)
     total = 0.0
     for fitted, measured in ((first, second), (second, first)):
-        temperature = fit_temperature(log_probs[fitted], labels[fitted])
+        temperature = _fitted(log_probs[fitted], labels[fitted])
         scaled = (log_probs[measured] / temperature).log_softmax(-1)
         total += len(measured) * nll_from_log_probs(scaled, labels[measured])
     return total / rows
@@ -179,6 +181,28 @@ def _equal_mass(confidence: Tensor, bins: int) -> Tensor:
 
 def _sum_by_bin(values: Tensor, where: Tensor, bins: int) -> Tensor:
     return values.new_zeros(bins).scatter_add(0, where, values)
+
+
+def _fitted(log_probs: Tensor, labels: Tensor) -> float:
+    """What `fit_temperature` returns."""
+    log_probs = checked_values(checked_log_probs(log_probs), "log probabilities", ("rows", "classes"))
+    labels = checked_labels(labels, log_probs)
+    low, high, inverse = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE, 1.0
+    at_low, at_high = (_derivatives(log_probs, labels, end)[0] for end in (low, high))
+    if at_low > FLAT:
+        return MAX_TEMPERATURE
+    if at_low < -FLAT and at_high < FLAT:
+        return MIN_TEMPERATURE
+    for _ in range(100):
+        slope, curvature = _derivatives(log_probs, labels, inverse)
+        if abs(slope) < FLAT:
+            break
+        low, high = (inverse, high) if slope < 0 else (low, inverse)
+        newton = inverse - slope / curvature if curvature > 0 else math.inf
+        previous, inverse = inverse, newton if low < newton < high else math.sqrt(low * high)
+        if abs(inverse - previous) <= 1e-10 * previous:
+            break
+    return 1 / inverse
 
 
 def _derivatives(log_probs: Tensor, labels: Tensor, inverse: float) -> tuple[float, float]:

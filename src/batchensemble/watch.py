@@ -1,0 +1,64 @@
+"""Watches over an ensemble's training, and warns once of what would go wrong without an error."""
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.nn.member import member_modules
+from batchensemble.nn.tracing import only_computes
+
+IN_EVALUATION = (
+    "this ensemble is trained in evaluation mode, where model(x) is the combined answer of all members: equal members "
+    "stay equal, and others hide behind each other. Call model.train() before training; to show every member every "
+    "row, use be.mean_loss over model.members(x)."
+)
+
+
+class Watch:
+    """What an ensemble remembers of its training; a graph remembers nothing, and cannot warn.
+
+    Training in evaluation mode is a gradient through the combined answer, a change of what members own, and then the
+    next combined answer. A gradient alone is none: saliency maps and adversarial examples want it. Nor is it one if
+    there was something else in between that may have changed the members. Changes are seen by torch's version of a
+    tensor, which costs nothing; `fused=True` optimisers leave it as it is, and go unnoticed.
+    """
+
+    def __init__(self) -> None:
+        self._had_few_rows = self._had_evaluation = False
+        self._versions: list[tuple[Tensor, int]] = []  # what members owned when a gradient last passed, and its version
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_versions": []}  # a copy owns other tensors
+
+    def rows(self, count: int, members: int) -> None:
+        """Warn of a batch that does not reach every member."""
+        if torch.compiler.is_compiling() or self._had_few_rows or count >= members:
+            return
+        self._had_few_rows = True
+        warnings.warn(
+            f"a batch of {count} {'row' if count == 1 else 'rows'} for {members} members: some of them never train; "
+            "use larger batches, or be.mean_loss over model.members(x)",
+            stacklevel=7,  # the caller of model(x)
+        )
+
+    def combined(self, answer: Tensor, net: nn.Module) -> None:
+        """Warn if members have changed since a gradient passed through the last combined answer."""
+        if self._had_evaluation or not only_computes(answer) or answer.grad_fn is None:
+            return
+        self._had_evaluation = any(tensor._version != version for tensor, version in self._versions)
+        if self._had_evaluation:
+            warnings.warn(IN_EVALUATION, stacklevel=7)
+        self.forget()
+        # On the node: a hook on the tensor would warn when it is pickled.
+        answer.grad_fn.register_prehook(lambda _: self._remember(net))
+
+    def _remember(self, net: nn.Module) -> None:
+        owned = [tensor for _, module in member_modules(net) for _, tensor in module.stacked_tensors()]
+        self._versions = [(tensor, tensor._version) for tensor in owned if tensor.requires_grad]
+
+    def forget(self) -> None:
+        """Members may change from here on: they train in another way, or are loaded."""
+        if not torch.compiler.is_compiling():
+            self._versions = []
