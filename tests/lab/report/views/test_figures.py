@@ -208,6 +208,25 @@ def test_reliability_is_that_of_the_mean_prediction(logits_evidence) -> None:
     assert len(blue) == len(shares)
 
 
+@pytest.mark.parametrize(
+    ("view", "fixture"), [(reliability_diagrams(), "logits_evidence"), (entropy_histograms(), "unseen_evidence")]
+)
+def test_what_was_measured_but_is_not_drawn_is_named(view, fixture, request) -> None:
+    """No run of BatchEnsemble has kept its predictions, and one of two networks has not; dropout was not run."""
+    run = [one for one in request.getfixturevalue(fixture).places if one.labels["method"] != "MC-dropout"]
+    lost = [
+        replace(one, record=replace(one.record, arrays={})) if one.labels["method"] == "BatchEnsemble" else one
+        for one in run
+    ]
+    again = place({"ece": 0.1}, {"method": "Single"}, seed=9)
+    figure = view(evidence([*lost, again, Place({"method": "MC-dropout"}, 0)]))
+    singles = sum(one.labels["method"] == "Single" for one in [*lost, again])
+    assert f"not kept: Single (1 of {singles} runs); BatchEnsemble. Small scale" in figure.caption
+    assert "1 of" in figure.caption.rpartition(" · ")[2]  # MC-dropout, which is missing
+    assert figure.alt.endswith(" Single; Naive ensemble.")
+    assert "not kept" not in view(evidence(run)).caption
+
+
 @pytest.mark.parametrize("count", [10, 28])
 def test_numbers_of_recipes_lie_on_no_other_number_or_mark(count, rng) -> None:
     drawn = zip(rng.normal(0.7, 0.03, count), rng.normal(0.2, 0.03, count), strict=True)
