@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.extras import how_to_install
 from batchensemble.lab.methods.ensembles.naive import Stacked
 from batchensemble.lab.studies.speed.networks import Network
 from batchensemble.prediction import combine_outputs
@@ -34,7 +35,7 @@ class Way:
     def why_not(self, network: Network) -> str:
         """Say why this way cannot be measured here; empty if it can."""
         if self.package and find_spec(self.package) is None:
-            return "not installed (pip install 'batchensemble[bench]')"
+            return f"not installed; {how_to_install('bench')}"
         return self.misfit(network)
 
 
