@@ -17,6 +17,7 @@ from batchensemble import cli
 from batchensemble.disk import locked
 from batchensemble.extras import how_to_install
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment, Grid, Row
+from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.report.views import comparison
@@ -97,6 +98,26 @@ def test_the_demo_runs_anew_prints_every_table_and_explains_them(run, monkeypatc
     words = " ".join(done.output.split())
     assert all(text in words for text in ("Accuracy of counting", "More counting", cli.DEMO, "runs/demo/report.html"))
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
+
+
+@pytest.mark.parametrize("experiment", [DIGITS, NOISE], ids=lambda one: one.id)
+def test_the_tables_of_the_demo_fit_a_terminal(experiment, monkeypatch, tmp_path, capsys):
+    """With numbers as wide as they come: two digits before the point, and a spread."""
+    store = Store(tmp_path)
+    for case in experiment.cases("smoke"):
+        wide = 1 + case.run.seed / 100
+        metrics = {"accuracy": 0.9 * wide, "nll": wide, "ece": 0.1 * wide, "parameters": 3e5, "auroc": 0.9 * wide}
+        metrics |= {"training_seconds": 12.0 * wide, "information_known": wide, "information_unknown": wide}
+        metrics |= {"epochs": 40 if case.labels["method"] == "Single" else 60}
+        store.put(Record(case.run, metrics, Provenance("2 x a processor")))
+    monkeypatch.setattr(cli, "console", Console(width=80))
+    cli._print(experiment, "smoke", store, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (heading,) = [line for line in lines if line.startswith("method ")]
+    assert "epochs" in heading
+    assert "seeds" not in heading  # the same for all, said in the caption
+    assert any("seeds 0 to 2" in line for line in lines)
 
 
 def test_what_is_recorded_is_not_run_again(run, tmp_path):
@@ -359,7 +380,7 @@ def test_no_word_and_no_column_is_lost_on_a_narrow_terminal(run, monkeypatch):
     monkeypatch.setattr(cli, "EXPERIMENTS", {"counting": long})
     monkeypatch.setattr(cli, "console", Console(width=20))
     shown = run("run", "counting").output
-    for word in ("Ensemblesofmany", "30.00", "seeds"):
+    for word in ("Ensemblesofmany", "30.00", "accuracy"):
         assert word in shown
 
 

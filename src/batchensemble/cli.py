@@ -317,7 +317,7 @@ def _print(
     for check in section.measured if scale != "smoke" else ():
         console.print(Markdown(check.markdown()))
     if section.tables:
-        print_whole(console, drawn(section.tables[0]))
+        print_whole(console, drawn(section.tables[0], console.width))
     else:
         _say(f"A figure: batchensemble report --results {store.folder}", style="dim")
 
