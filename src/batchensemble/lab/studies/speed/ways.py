@@ -15,6 +15,7 @@ from batchensemble.prediction import combine_outputs
 
 OURS = "BatchEnsemble"
 OWN_NORMS = f"{OURS}, norm per member"
+ONE_BY_ONE = "naive, one by one"
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ WAYS: dict[str, Way] = {
     OWN_NORMS: Way(
         lambda network, members: [be.convert(network.make(), members, copy=False, norm="member")], misfit=_no_norms
     ),
-    "naive, one by one": Way(lambda network, members: [network.make() for _ in range(members)]),
+    ONE_BY_ONE: Way(lambda network, members: [network.make() for _ in range(members)]),
     "naive, torch.func.vmap": Way(lambda network, members: [AtOnce([network.make() for _ in range(members)])]),
     "torch-uncertainty": Way(_with_torch_uncertainty, "torch_uncertainty"),
     "tabm": Way(_with_tabm, "tabm", _no_convolutions),
