@@ -47,7 +47,7 @@ ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()}
 ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
 # Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
 ONE_ROOM = {
-    "__main__": "cli",
+    **dict.fromkeys(("__main__", "options"), "cli"),
     **dict.fromkeys(("convert", "signature", "axis", "places", "answers", "trees", "settings", "watch"), "ensemble"),
 }
 ONE_ROOM |= dict.fromkeys(("diagnosis", "summary", "verify"), "diagnose")

@@ -1,6 +1,7 @@
 """The command line: what it says, and what it says when something is wrong."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,18 +15,23 @@ from typer.testing import CliRunner
 import batchensemble as be
 from batchensemble import cli
 from batchensemble.disk import locked
+from batchensemble.extras import how_to_install
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment, Grid, Row
+from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.report.views import comparison
 from batchensemble.lab.store import Store
+from batchensemble.lab.studies.perform import BUSY
 from batchensemble.lab.studies.study import Study
 from batchensemble.lifelong import Diverged
+
+FULL = "the disk is full"
 
 
 def count(run, context):
     if run.settings["to"] < 0:
-        raise OSError(28, "the disk is full")
+        raise OSError(FULL)
     return Record(run, {"accuracy": run.settings["to"] / 10, "training_seconds": 1.0}, Provenance.now(), {})
 
 
@@ -87,10 +93,31 @@ def test_the_demo_runs_anew_prints_every_table_and_explains_them(run, monkeypatc
     for _ in range(2):
         done = run("demo")
         assert done.exit_code == 0, done.output
-        assert "run 1 of 2: up, seed 0" in done.output
+        assert "2 runs, about a minute\n" in done.output
+        assert "run 1 of 2" not in done.output  # a line for each would bury the tables
     words = " ".join(done.output.split())
     assert all(text in words for text in ("Accuracy of counting", "More counting", cli.DEMO, "runs/demo/report.html"))
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
+
+
+@pytest.mark.parametrize("experiment", [DIGITS, NOISE], ids=lambda one: one.id)
+def test_the_tables_of_the_demo_fit_a_terminal(experiment, monkeypatch, tmp_path, capsys):
+    """With numbers as wide as they come: two digits before the point, and a spread."""
+    store = Store(tmp_path)
+    for case in experiment.cases("smoke"):
+        wide = 1 + case.run.seed / 100
+        metrics = {"accuracy": 0.9 * wide, "nll": wide, "ece": 0.1 * wide, "parameters": 3e5, "auroc": 0.9 * wide}
+        metrics |= {"training_seconds": 12.0 * wide, "information_known": wide, "information_unknown": wide}
+        metrics |= {"epochs": 40 if case.labels["method"] == "Single" else 60}
+        store.put(Record(case.run, metrics, Provenance("2 x a processor")))
+    monkeypatch.setattr(cli, "console", Console(width=80))
+    cli._print(experiment, "smoke", store, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (heading,) = [line for line in lines if line.startswith("method ")]
+    assert "epochs" in heading
+    assert "seeds" not in heading  # the same for all, said in the caption
+    assert any("seeds 0 to 2" in line for line in lines)
 
 
 def test_what_is_recorded_is_not_run_again(run, tmp_path):
@@ -115,7 +142,7 @@ def test_without_the_laboratory_it_says_what_to_install():
     command = f"{hidden}; from batchensemble.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "batchensemble: there is no typer here; pip install 'batchensemble[lab]'\n"
+    assert done.stderr == f"batchensemble: there is no typer here; {how_to_install('lab')}\n"
 
 
 def test_what_has_no_table_says_where_its_figure_is(run, monkeypatch):
@@ -133,6 +160,8 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
     [
         (("run", "countin"), 2, "did you mean counting?"),
         (("run", "zebra"), 2, "there are counting, failing"),
+        (("run", "all", "zebra"), 2, "no experiment is called 'zebra'"),
+        (("run", "counting", "--device", "tpu"), 2, "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
         (("run", "counting", "--data", "nowhere"), 2, "nowhere is not a folder"),
         (("run", "counting", "--seeds", "one"), 2, "expected numbers like 0,1,2"),
         (("run", "counting", "--seeds", "-1"), 2, "expected numbers like 0,1,2; got '-1'"),
@@ -172,7 +201,8 @@ def test_what_another_process_is_at_is_left_to_it(run, tmp_path):
     with locked(store.path(first)):
         done = run("run", "counting")
     assert done.exit_code == 1
-    assert f"another process is working on {first.name}: add --wait" in " ".join(done.output.split())
+    assert done.stderr == f"error: up, seed 0 (counting-{first.key}): {BUSY}\n"
+    assert "90.00" in done.output
     assert (store.has(first), store.has(second)) == (False, True)
 
 
@@ -197,33 +227,96 @@ def wait_until(true, seconds=30.0):
         time.sleep(0.01)
 
 
-def test_a_damaged_record_is_named(run, tmp_path):
+@pytest.mark.parametrize("content", ["{", '{"format": 99}'])
+def test_a_record_that_cannot_be_read_is_named_and_hides_no_other(run, tmp_path, content):
     run("run", "counting")
     file = Store(tmp_path / "results").path(Run("counting", {"to": 9}, "smoke"))
-    file.write_text("{")
-    done = run("run", "counting")
-    assert done.exit_code == 1
-    assert file.name in done.output.replace("\n", "")
+    file.write_text(content)
+    again, report = run("run", "counting"), run("report")
+    assert (again.exit_code, report.exit_code) == (1, 0)
+    assert again.stderr.count(file.name) == report.stderr.count(file.name) == 1
+    assert again.stderr.startswith("error: far, seed 0")
+    assert report.stderr.startswith("left out: results/smoke/counting")
+    assert "30.00" in again.output
+    assert "30.00" in (tmp_path / "report" / "report.md").read_text()
 
 
-@pytest.mark.parametrize("command", ["run", "report"])
 @pytest.mark.parametrize("wrong", ["nine", ["nine"], {"of": 9}])
-def test_a_record_whose_metric_has_another_type_is_named(run, tmp_path, command, wrong):
+def test_a_record_whose_metric_has_another_type_is_named_and_hides_no_other(run, tmp_path, wrong):
     run("run", "counting")
     file = Store(tmp_path / "results").path(Run("counting", {"to": 9}, "smoke"))
     content = json.loads(file.read_text())
     content["metrics"]["accuracy"] = wrong
     file.write_text(json.dumps(content))
-    done = run(command, *(["counting"] if command == "run" else []))
+    again, report = run("run", "counting"), run("report")
+    assert (again.exit_code, report.exit_code) == (1, 0)
+    for done, heading in ((again, "error"), (report, "left out")):
+        assert done.stderr.startswith(f"{heading}: smoke/{file.name}: accuracy must be a number")
+        assert "Traceback" not in done.output
+    assert "30.00" in again.output
+    assert "30.00" in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_a_run_that_fails_stops_no_other_and_is_reported_last(run):
+    done = run("run", "failing", "counting")
     assert done.exit_code == 1
-    assert f"{file.name}: accuracy must be a number" in done.output.replace("\n", " ")
-    assert "Traceback" not in done.output
+    assert "90.00" in done.output
+    assert done.stderr == f"error: down, seed 0 (counting-{Run('counting', {'to': -1}, 'smoke').key}): {FULL}\n"
 
 
-def test_what_cannot_be_written_is_not_drawn(run, monkeypatch):
+def test_the_first_failure_is_shown_with_its_traceback_on_demand(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("BATCHENSEMBLE_TRACEBACK", "1")
+    done = run("run", "failing", "counting")
+    assert isinstance(done.exception, OSError)
+    assert not list(Store(tmp_path / "results").all())
+
+
+def test_all_leaves_out_what_cannot_run_and_the_names_of_experiments_do_not(run, monkeypatch, tmp_path):
+    timed = replace(COUNTING, id="timed", study=Study("timing", count, timed=True))
+    monkeypatch.setattr(cli, "EXPERIMENTS", {"timed": timed, "counting": COUNTING})
+    done = run("run", "all", "--shared")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("left out: up, seed 0 (timing-")
+    assert " and 1 more: timing is a matter of time" in done.stderr
+    assert len(list(Store(tmp_path / "results").all())) == 2
+    named = run("run", "counting", "timed", "--shared", "--seeds", "1")
+    assert (named.exit_code, named.stderr[:29]) == (1, "error: timing is a matter of ")
+    assert len(list(Store(tmp_path / "results").all())) == 2, "nothing was run"
+
+
+def test_a_device_that_is_not_there_is_said_before_the_first_run(run, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    done = run("run", "counting", "--device", "cuda")
+    assert (done.exit_code, done.stderr) == (1, "error: expected 1 CUDA device, found none\n")
+
+
+def test_a_terminal_of_few_letters_shows_the_whole_table(tmp_path):
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    words = "from batchensemble import cli; cli.ITEM = '\\u00b1 \\u2014'"
+    command = (
+        f"import sys; sys.argv = ['batchensemble', 'list']; {words}; from batchensemble.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, env=ascii_only, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "? ?" in done.stdout
+    assert "Recorded runs / all runs" in done.stdout
+
+
+def test_translations_are_utf_8_whatever_the_terminal_takes(run, monkeypatch):
+    """A translation is data: no letter of it may be replaced."""
+    monkeypatch.setattr(cli, "find_translator", lambda *_: None)
+    monkeypatch.setattr(cli, "translated_lines", lambda *_, **__: ["\u00fcber \u0142"])
+    done = CliRunner(charset="latin-1").invoke(cli.app, ["translate", "model"])
+    assert (done.exit_code, done.stdout_bytes) == (0, "\u00fcber \u0142\n".encode())
+
+
+@pytest.mark.parametrize("out", ["/dev/null/report", "/proc"])
+def test_what_cannot_be_written_is_not_drawn(run, monkeypatch, out):
     run("run", "counting")
     monkeypatch.setattr(cli, "write_report", lambda *_, **__: pytest.fail("drawn"))
-    done = run("report", "--out", "/dev/null/report")
+    done = run("report", "--out", out)
     assert (done.exit_code, "error" in done.output) == (1, True)
 
 
@@ -260,7 +353,7 @@ def test_an_interrupted_run_says_how_to_go_on(run, monkeypatch):
     "error",
     [
         Diverged("the loss of 0 is nan in epoch 1: try a lower learning rate"),
-        ModuleNotFoundError("MultitaskGP needs GPyTorch: pip install 'batchensemble[bandits]'"),
+        ModuleNotFoundError(f"MultitaskGP needs GPyTorch: {how_to_install('bandits')}"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -287,7 +380,7 @@ def test_no_word_and_no_column_is_lost_on_a_narrow_terminal(run, monkeypatch):
     monkeypatch.setattr(cli, "EXPERIMENTS", {"counting": long})
     monkeypatch.setattr(cli, "console", Console(width=20))
     shown = run("run", "counting").output
-    for word in ("Ensemblesofmany", "30.00", "seeds"):
+    for word in ("Ensemblesofmany", "30.00", "accuracy"):
         assert word in shown
 
 

@@ -198,5 +198,5 @@ def test_one_example_row_would_be_taken_for_fixed() -> None:
 
 def test_without_onnxscript_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'batchensemble\[onnx\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[onnx\]'"):
         be.export_onnx(be.convert(nn.Linear(3, 2), members=2), torch.randn(2, 3), path=tmp_path / "never.onnx")

@@ -251,5 +251,5 @@ def test_what_cannot_generate_is_refused():
 
 def test_without_transformers_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'batchensemble\[text\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[text\]'"):
         be.generate(be.convert(nn.Linear(3, 2), members=2), torch.zeros(1, 3))

@@ -51,6 +51,19 @@ def test_what_a_record_lacks_was_not_measured(numbers: ModuleType) -> None:
     assert draw([complete, lacking], quantity("scaled_nll")) == "not measured"
 
 
+@pytest.mark.parametrize(("naive", "said"), [(4.8, False), (4.2, True), (None, False)])
+def test_slower_than_separate_networks_is_said_of_what_was_measured(numbers: ModuleType, naive, said) -> None:
+    """Here ours takes 4.5 times as long as one network; four networks, one after another, may take more than 4."""
+    speed = numbers.speed
+    row = {"case": "inference, 8 inputs", "denominator": speed.SINGLE, "how": "eager", "mib": None}
+    step = {**row, "case": "training step, 8 rows", "way": speed.OURS, "ratio": 1.5}
+    rows = [{**row, "way": speed.OURS, "ratio": 4.5}, step]
+    rows += [{**row, "way": speed.ONE_BY_ONE, "ratio": naive}] if naive else []
+    words = speed._words(speed.Machine("ResNet, 4 members", 4, "a laptop, torch 2", rows))
+    assert "inference takes 4.5 times as long as one network" in words
+    assert ("more than 4 separate networks one after another" in words) == said
+
+
 def test_every_committed_record_can_be_read() -> None:
     records = list(Store(ROOT / "results").all())
     assert {record.run.scale for record in records} == {"paper", "short", "small"}

@@ -20,9 +20,8 @@ RESULTS = ROOT / "results"
 
 def evidence_of(experiment: str, scale: Scale) -> Evidence:
     """What the records have to show of an experiment at a scale."""
-    store = Store(RESULTS)
     runs = [case.run for case in EXPERIMENTS[experiment].cases(scale)]
-    return EXPERIMENTS[experiment].evidence([store.get(run) for run in runs if store.has(run)], scale)
+    return EXPERIMENTS[experiment].evidence(Store(RESULTS).some(runs), scale)
 
 
 def only(evidence: Evidence, **labels: str) -> Record:

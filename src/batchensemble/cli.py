@@ -4,7 +4,7 @@ import difflib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from batchensemble import __version__
-from batchensemble.disk import Busy
+from batchensemble.disk import Busy, check_writable
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.experiments.jobs import jobs_of
@@ -27,39 +26,36 @@ from batchensemble.lab.records import SCALES, Scale
 from batchensemble.lab.report import write_report
 from batchensemble.lab.report.chapters import section_of
 from batchensemble.lab.report.circumstances import SCALE_MEANING
+from batchensemble.lab.report.evaluate import show_readable
 from batchensemble.lab.report.terminal import drawn, print_whole
-from batchensemble.lab.store import CorruptRecord, Store
+from batchensemble.lab.store import Skipped, Store, UnreadableRecord
 from batchensemble.lab.studies.classification.corrupted import prepare_corrupted
 from batchensemble.lab.studies.images import load_images
-from batchensemble.lab.studies.perform import Job, perform_all
+from batchensemble.lab.studies.perform import Failure, Job, in_words, perform_all, refused
 from batchensemble.lab.studies.speed import command as speed
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation.command import find_translator, translated_lines
-from batchensemble.lab.training.devices import is_one_of_several, start_fabric
+from batchensemble.lab.training.devices import device_kind, is_one_of_several, start_fabric
 from batchensemble.lab.training.progress import Progress, bars
 from batchensemble.lifelong import Diverged
+from batchensemble.options import (
+    DataOption,
+    DeviceOption,
+    DevicesOption,
+    Ids,
+    OnlyOption,
+    OutOption,
+    ResultsOption,
+    ScaleOption,
+    SeedsOption,
+    SharedOption,
+    UntilOption,
+    VersionOption,
+    WaitOption,
+    WorkOption,
+    free_folder,
+)
 
-
-def _show_version(asked: bool) -> None:
-    if asked:
-        print(f"batchensemble {__version__}")
-        raise typer.Exit
-
-
-def _existing_folder(path: Path | None) -> Path | None:
-    if path is not None and not path.is_dir():
-        raise typer.BadParameter(f"{path} is not a folder.")
-    return path
-
-
-def _folder(path: Path | None) -> Path | None:
-    """Check that a path is a folder, or free for one to be created."""
-    return path if path is None or not path.exists() else _existing_folder(path)
-
-
-VersionOption = Annotated[
-    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-]
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -75,39 +71,8 @@ DEMO = (
 )
 FILES = ("cifar10", "cifar100", "cifar10-c", "cifar100-c")  # data sets kept in files; others are generated on the fly
 ITEM = "the paper's item"
+TRACEBACK = "BATCHENSEMBLE_TRACEBACK"  # environment variable: stop at the first error, and show where it comes from
 MOST_SEED = 2**32 - 1  # generators take twice as many bits, which leaves room to derive the seeds of members and tasks
-
-Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), or `all`.", show_default=False)]
-ScaleOption = Annotated[
-    Scale,
-    typer.Option(
-        help="smoke: seconds on a CPU; small: minutes; short: the published setting with a fifth of its epochs; "
-        "paper: the published setting."
-    ),
-]
-DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", callback=_existing_folder, help="Folder with the data sets; a cache by default."),
-]
-ResultsOption = Annotated[Path, typer.Option("--results", callback=_folder, help="Folder with the records.")]
-WorkOption = Annotated[Path, typer.Option("--work", callback=_folder, help="Folder for checkpoints and logs.")]
-OutOption = Annotated[Path, typer.Option("--out", callback=_folder, help="Folder to write the report to.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-DevicesOption = Annotated[
-    int, typer.Option(min=1, help="Number of devices to train on together; `torchrun` works, too.")
-]
-SeedsOption = Annotated[str, typer.Option(help="Seeds to use instead of the experiments' own, e.g. 0,1,2.")]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Only rows with this label, e.g. 'Single'; given several times, only rows with all of them."),
-]
-UntilOption = Annotated[
-    float | None, typer.Option(help="Stop translators at this validation perplexity, and show how long they took.")
-]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for runs that another process is working on.")]
-SharedOption = Annotated[
-    bool, typer.Option("--shared", help="Leave times out of the records, because other work shares the machine.")
-]
 
 
 @app.callback()
@@ -156,9 +121,12 @@ def run(
     with _plain_errors("what is recorded stays, and the same command goes on from there"):
         if until_perplexity is not None:
             experiments = [until(experiment, until_perplexity) for experiment in experiments]
-        _perform(jobs_of(experiments, scale, chosen, only or ()), store, context)
+        jobs = jobs_of(experiments, scale, chosen, only or ())
+        failures, skipped = _perform(jobs, store, context, leave_out="all" in ids), list[UnreadableRecord]()
         for experiment in experiments:
-            _print(experiment, scale, store, chosen)
+            _print(experiment, scale, store, chosen, skipped.append)
+        known = {failure.why for failure in failures}
+        _exit_if(*in_words(failures), *(str(error) for error in skipped if str(error) not in known))
 
 
 @app.command()
@@ -170,19 +138,22 @@ def report(
     with _plain_errors():
         if not results.is_dir():
             raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
-        out.mkdir(parents=True, exist_ok=True)  # fail before drawing if it cannot be written
-        records = list(Store(results).all())
+        check_writable(out / "report.html")  # before drawing
+        skipped: list[UnreadableRecord] = []
+        records = list(Store(results).all(skipped.append))
         if not records:
             _say(f"there are no records in {results}: the report says only what could be run")
-        files = write_report(records, EXPERIMENTS.values(), out, progress=True)
+        files = write_report(records, EXPERIMENTS.values(), out, progress=True, skipped=skipped.append)
         _say(f"{len(files)} files; open {files[0]}")
+        for error in skipped:
+            _complain("left out", str(error))
 
 
 @app.command()
 def data(
     names: Annotated[list[str], typer.Argument(help=", ".join(FILES), show_default=False)],
     data: Annotated[
-        Path | None, typer.Option("--data", callback=_folder, help="Folder to keep them in; a cache by default.")
+        Path | None, typer.Option("--data", callback=free_folder, help="Folder to keep them in; a cache by default.")
     ] = None,
 ) -> None:
     """Download data sets to where experiments look for them, and verify them; corrupted versions are generated."""
@@ -205,7 +176,8 @@ def demo(device: DeviceOption = "auto", work: WorkOption = Path("runs/demo")) ->
         jobs = jobs_of(experiments, "smoke")
         for job in jobs:
             store.path(job.run).unlink(missing_ok=True)  # a demo should show the work
-        _perform(jobs, store, Context(None, Path(fresh), device))
+        _say_in_a_log(f"{len(jobs)} runs, about a minute")
+        _exit_if(*in_words(_perform(jobs, store, Context(None, Path(fresh), device), announce=lambda line: None)))
         for experiment in experiments:
             _print(experiment, "smoke", store, None)
         page = write_report(store.all(), experiments, work, progress=True)[0]
@@ -225,7 +197,7 @@ def translate(
     with _plain_errors():
         folder, lines = find_translator(model, work), sys.stdin.buffer
         for line in translated_lines(folder, lines, beams=beams, alpha=alpha, uncertainty=uncertainty, device=device):
-            typer.echo(line)
+            typer.echo(line.encode())  # as it is read: UTF-8, whatever the terminal's encoding
 
 
 @app.command()
@@ -276,15 +248,47 @@ def _say(text: str, **how: Any) -> None:
     console.print(text, markup=False, highlight=False, **how)
 
 
-def _perform(jobs: Sequence[Job], store: Store, context: Context) -> None:
-    """Perform every run, with a bar for all and bars for the current one; output to a file gets a line per run."""
-    for job in jobs:
-        job.study.check_devices(context.devices)  # before other processes are started
+def _perform(
+    jobs: Sequence[Job],
+    store: Store,
+    context: Context,
+    *,
+    leave_out: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> list[Failure]:
+    """Perform every run, with a bar for all and bars for the current one; output to a file gets a line per run.
+
+    What cannot be run here is refused before the first run and before other processes are started, or left out.
+    """
+    device_kind(context.device, context.devices)
+    cannot = refused(jobs, store, context)
+    if cannot and not leave_out:
+        raise ValueError(cannot[0].why)
+    without = {failure.job for failure in cannot}
+    stop = bool(os.environ.get(TRACEBACK))
     with _progress(context) as progress:
-        perform_all(jobs, store, replace(context, progress=progress), _announce)
+        for words in in_words(cannot):
+            _complain("left out", words, quiet=console.quiet)
+        able = [job for job in jobs if job not in without]
+        return perform_all(able, store, replace(context, progress=progress), announce or _say_in_a_log, stop=stop)
 
 
-def _announce(line: str) -> None:
+def _exit_if(*errors: str) -> None:
+    """Report errors, each once, and exit; without any, go on."""
+    for words in dict.fromkeys(errors):
+        _complain("error", words)
+    if errors:
+        raise typer.Exit(1)
+
+
+def _complain(heading: str, words: str, *, quiet: bool = False) -> None:
+    """Print a line to standard error, unless `quiet`."""
+    stderr = Console(stderr=True, quiet=quiet)
+    stderr.print(f"[red]{heading}:[/red] {escape(words)}", highlight=False, soft_wrap=True)
+
+
+def _say_in_a_log(line: str) -> None:
+    """Print a line where no bars are shown."""
     if not console.is_terminal:
         _say(line, soft_wrap=True)
 
@@ -298,16 +302,22 @@ def _progress(context: Context) -> Iterator[Progress]:
         yield progress
 
 
-def _print(experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None) -> None:
+def _print(
+    experiment: Experiment, scale: Scale, store: Store, seeds: Sequence[int] | None, skipped: Skipped | None = None
+) -> None:
     """Print the first table of an experiment, and those of its claims that the scale can say something about."""
-    records = [store.get(case.run) for case in experiment.cases(scale, seeds) if store.has(case.run)]
-    section = section_of(experiment.evidence(records, scale, seeds), experiment.show)
+    records = list(store.some((case.run for case in experiment.cases(scale, seeds)), skipped))
+    if not records:
+        return
+    section = show_readable(
+        lambda some: section_of(experiment.evidence(some, scale, seeds), experiment.show), records, skipped
+    )
     console.print(f"\n[bold]{experiment.id}[/bold]: {escape(experiment.item)}", highlight=False)
     _say(f"{scale} scale: {SCALE_MEANING[scale]}", style="dim")
     for check in section.measured if scale != "smoke" else ():
         console.print(Markdown(check.markdown()))
     if section.tables:
-        print_whole(console, drawn(section.tables[0]))
+        print_whole(console, drawn(section.tables[0], console.width))
     else:
         _say(f"A figure: batchensemble report --results {store.folder}", style="dim")
 
@@ -321,17 +331,17 @@ def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
     """Return the experiments with these ids; `all` stands for those that have the scale."""
-    if "all" in ids:
-        there = [experiment for experiment in EXPERIMENTS.values() if scale in experiment.scales]
-        if not there:
-            raise typer.BadParameter(f"no experiment has the scale {scale}.", param_hint="--scale")
-        return there
     for name in ids:
-        if name not in EXPERIMENTS:
+        if name not in (*EXPERIMENTS, "all"):
             near = difflib.get_close_matches(name, EXPERIMENTS, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(EXPERIMENTS)}."
             raise typer.BadParameter(f"no experiment is called {name!r}: {hint}", param_hint="ID")
-    return [EXPERIMENTS[name] for name in dict.fromkeys(ids)]
+    if "all" not in ids:
+        return [EXPERIMENTS[name] for name in dict.fromkeys(ids)]
+    there = [experiment for experiment in EXPERIMENTS.values() if scale in experiment.scales]
+    if not there:
+        raise typer.BadParameter(f"no experiment has the scale {scale}.", param_hint="--scale")
+    return there
 
 
 def _seeds(text: str) -> list[int] | None:
@@ -351,11 +361,9 @@ def _plain_errors(interrupted: str = "nothing is half-written") -> Iterator[None
     except BrokenPipeError:
         raise  # the reader has seen enough; nothing to report
     except KeyboardInterrupt:
-        words = Console(stderr=True, quiet=console.quiet)  # only one of several processes prints it
-        words.print(f"[red]interrupted:[/red] {interrupted}", highlight=False, soft_wrap=True)
+        _complain("interrupted", interrupted, quiet=console.quiet)  # only one of several processes prints it
         raise typer.Exit(130) from None
-    except (Busy, CorruptRecord, Diverged, ImportError, OSError, ValueError) as error:
-        if os.environ.get("BATCHENSEMBLE_TRACEBACK"):
+    except (Busy, Diverged, ImportError, OSError, ValueError) as error:
+        if os.environ.get(TRACEBACK):
             raise
-        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        _exit_if(str(error))

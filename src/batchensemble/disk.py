@@ -152,6 +152,21 @@ def _explained(path: Path, beside: Path) -> Iterator[None]:
         raise OSError(number, f"{what}; {path} is as it was before{advice}") from error
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a path that `written_whole` could not write to, before the work whose result goes there.
+
+    Raises:
+        OSError: its folder cannot be made or written to.
+
+    Examples:
+        >>> check_writable(Path("/dev/null/speed.json"))
+        Traceback (most recent call last):
+        FileExistsError: [Errno 17] File exists: '/dev/null'
+    """
+    with _removed_beside(path.absolute()) as beside, _explained(path, beside):
+        beside.touch()
+
+
 def check_folder(path: Path) -> None:
     """Refuse a user's path whose folder does not exist: a mistyped folder is not created.
 

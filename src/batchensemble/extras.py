@@ -3,6 +3,16 @@
 from importlib.util import find_spec
 
 
+def how_to_install(extra: str) -> str:
+    """Say how to get an extra, in words that are right wherever this package came from.
+
+    Examples:
+        >>> how_to_install("onnx")
+        "install batchensemble with its extra [onnx], in a clone by pip install '.[onnx]'"
+    """
+    return f"install batchensemble with its extra [{extra}], in a clone by pip install '.[{extra}]'"
+
+
 def require(what: str, extra: str, *packages: str) -> None:
     """Refuse to start what could not be finished: check that optional packages are installed.
 
@@ -18,4 +28,4 @@ def require(what: str, extra: str, *packages: str) -> None:
         >>> require("export_onnx", "onnx", "torch")
     """
     if missing := [name for name in packages if find_spec(name) is None]:
-        raise ModuleNotFoundError(f"{what} needs {', '.join(missing)}: pip install 'batchensemble[{extra}]'")
+        raise ModuleNotFoundError(f"{what} needs {', '.join(missing)}: {how_to_install(extra)}")

@@ -12,7 +12,7 @@ import pytest
 from batchensemble.disk import Busy
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
-from batchensemble.lab.store import CorruptRecord, Store
+from batchensemble.lab.store import FORMAT, CorruptRecord, NewerRecord, Store, UnreadableRecord
 
 RUN = Run("counting", {"to": 3}, "smoke")
 
@@ -92,6 +92,57 @@ def test_a_record_of_a_newer_version_may_say_more(store):
     assert store.get(RUN).metrics == {"sum": 6}
 
 
+@pytest.mark.parametrize(
+    ("part", "field", "said"),
+    [
+        (None, "format", f"format {FORMAT + 1}, here {FORMAT}"),
+        ("run", "replica", "unknown here: replica"),
+        ("arrays", "replica", "unknown here: replica"),
+    ],
+)
+def test_what_only_a_newer_version_can_have_written_is_not_called_damaged(store, part, field, said):
+    store.put(record(logits=np.ones(3)))
+    content = json.loads(store.path(RUN).read_text())
+    (content[part] if part else content)[field] = FORMAT + 1
+    store.path(RUN).write_text(json.dumps(content))
+    with pytest.raises(NewerRecord) as raised:
+        store.get(RUN)
+    assert str(raised.value) == (
+        f"{store.path(RUN)} was written by a newer version of batchensemble ({said}): update this one to read it"
+    )
+
+
+def test_records_say_their_format_and_may_lack_it(store):
+    store.put(record())
+    content = json.loads(store.path(RUN).read_text())
+    assert content.pop("format") == FORMAT
+    store.path(RUN).write_text(json.dumps(content))
+    assert store.get(RUN).metrics == {"sum": 6}
+
+
+def test_records_that_cannot_be_read_are_left_out_by_name(store):
+    damaged, newer, folder = (Run("counting", {"to": to}, "smoke") for to in (4, 5, 6))
+    for run in (RUN, damaged, newer):
+        store.put(Record(run, {"sum": 6}, Provenance.now()))
+    store.path(damaged).write_text("{")
+    store.path(newer).write_text('{"format": 99}')
+    store.path(folder).mkdir()
+    for some in (store.all, lambda *how: store.some([RUN, damaged, newer, folder], *how)):
+        skipped = []
+        assert [one.run for one in some(skipped.append)] == [RUN]
+        names = {error.names: type(error) for error in skipped}
+        assert names == {
+            (damaged.name,): CorruptRecord, (newer.name,): NewerRecord, (folder.name,): UnreadableRecord
+        }  # fmt: skip
+        with pytest.raises(UnreadableRecord):
+            list(some())
+
+
+def test_some_records_are_those_of_runs_that_have_one(store):
+    store.put(record())
+    assert [one.run for one in store.some([Run("counting", {"to": 4}, "smoke"), RUN])] == [RUN]
+
+
 def test_metrics_that_are_no_mapping(store):
     store.put(record())
     content = json.loads(store.path(RUN).read_text())
@@ -105,8 +156,9 @@ def test_damaged_arrays_are_named(store, damage):
     store.put(record(logits=np.ones(100)))
     file = store.path(RUN).with_suffix(".npz")
     file.write_bytes(file.read_bytes()[:50]) if damage == "truncate" else file.unlink()
-    with pytest.raises(CorruptRecord, match=r"\.npz is missing or damaged"):
+    with pytest.raises(CorruptRecord, match=r"\.npz is missing or damaged") as raised:
         store.get(RUN).arrays["logits"]
+    assert raised.value.names == (RUN.name,)
 
 
 def holder(path):

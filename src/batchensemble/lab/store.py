@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,35 @@ from batchensemble.disk import locked, written_whole
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import SCALES, Record, Run
 
+FORMAT = 1
+"""The format of records' files, raised whenever older versions would misread them; files without one have the first."""
 
-class CorruptRecord(ValueError):
+_KNOWN = {"run": {one.name for one in fields(Run)}, "arrays": {"names", "sha256"}}
+"""Fields that say what a record is; one that this version does not know must not be ignored."""
+
+
+class UnreadableRecord(ValueError):
+    """A record cannot be read.
+
+    Attributes:
+        names: names of the runs whose records are to blame; empty if they are not known.
+    """
+
+    def __init__(self, message: str, *names: str) -> None:
+        super().__init__(message)
+        self.names = names
+
+
+class CorruptRecord(UnreadableRecord):
     """A record's file is damaged or was edited."""
+
+
+class NewerRecord(UnreadableRecord):
+    """A record was written by a newer version, and there is nothing wrong with it."""
+
+
+Skipped = Callable[[UnreadableRecord], object]
+"""Is told of every record that is left out because it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +74,7 @@ class Store:
 
         Raises:
             KeyError: the run has no record yet.
-            CorruptRecord: its file is damaged.
+            UnreadableRecord: its file is damaged, or was written by a newer version.
         """
         if not self.has(run):
             raise KeyError(f"no record of {run.name} in {self.folder}: run it first")
@@ -76,16 +102,27 @@ class Store:
                 self.put(work())
         return self.get(run)
 
-    def all(self) -> Iterator[Record]:
-        """Yield every record in the scales' folders, sorted by name; other files are ignored."""
-        for scale in sorted(SCALES):
-            for path in sorted((self.folder / scale).glob("*-*.json")):
-                yield _read(path)
+    def all(self, skipped: Skipped | None = None) -> Iterator[Record]:
+        """Yield every record in the scales' folders, sorted by name; other files are ignored.
+
+        Args:
+            skipped: is told of records that cannot be read, which are left out; without it, they are errors.
+
+        Raises:
+            UnreadableRecord: a record cannot be read, and `skipped` is not given.
+        """
+        folders = (self.folder / scale for scale in sorted(SCALES))
+        yield from _readable((path for folder in folders for path in sorted(folder.glob("*-*.json"))), skipped)
+
+    def some(self, runs: Iterable[Run], skipped: Skipped | None = None) -> Iterator[Record]:
+        """Yield the records of those runs that have one, like `all`."""
+        yield from _readable((self.path(run) for run in runs if self.has(run)), skipped)
 
 
 def document(record: Record) -> dict[str, Any]:
     """Return the content of a record's JSON file, without arrays."""
-    return {"run": asdict(record.run), "metrics": record.metrics, "provenance": asdict(record.provenance)}
+    content = {"run": asdict(record.run), "metrics": record.metrics, "provenance": asdict(record.provenance)}
+    return {"format": FORMAT, **content}
 
 
 class _Arrays(Mapping[str, NDArray[Any]]):
@@ -97,7 +134,8 @@ class _Arrays(Mapping[str, NDArray[Any]]):
     @cached_property
     def _loaded(self) -> dict[str, NDArray[Any]]:
         if not self._path.exists() or _digest(self._path) != self._sha256:
-            raise CorruptRecord(f"{self._path} is missing or damaged: delete its .json and run it again")
+            told = f"{self._path} is missing or damaged: delete its .json and run it again"
+            raise CorruptRecord(told, _name(self._path))
         with np.load(self._path, allow_pickle=False) as file:
             return dict(file)
 
@@ -125,10 +163,30 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def _name(path: Path) -> str:
+    """Return the name of the run whose file this is."""
+    return f"{path.parent.name}/{path.stem}"
+
+
+def _readable(paths: Iterable[Path], skipped: Skipped | None) -> Iterator[Record]:
+    for path in paths:
+        try:
+            record = _read(path)
+        except UnreadableRecord as error:
+            if skipped is None:
+                raise
+            skipped(error)
+        else:
+            yield record
+
+
 def _read(path: Path) -> Record:
     """Read a record's file and check that its content matches its name."""
     try:
         content = json.loads(path.read_text())
+        if newer := _beyond_this_version(content):
+            told = f"{path} was written by a newer version of batchensemble ({newer}): update this one to read it"
+            raise NewerRecord(told, _name(path))
         run = Run(**content["run"])
         record = Record(
             run,
@@ -136,8 +194,21 @@ def _read(path: Path) -> Record:
             Provenance.read(content["provenance"]),
             _Arrays(path.with_suffix(".npz"), **content["arrays"]) if "arrays" in content else {},
         )
+    except UnreadableRecord:
+        raise
+    except OSError as error:
+        raise UnreadableRecord(f"{path} cannot be read: {error.strerror}", _name(path)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptRecord(f"{path} is not a record ({error}): delete it and run it again") from error
+        raise CorruptRecord(f"{path} is not a record ({error}): delete it and run it again", _name(path)) from error
     if path.stem != run.name.rpartition("/")[2]:
-        raise CorruptRecord(f"{path} holds the record of {run.name}: its settings were changed after it was written")
+        told = f"{path} holds the record of {run.name}: its settings were changed after it was written"
+        raise CorruptRecord(told, _name(path))
     return record
+
+
+def _beyond_this_version(content: Mapping[str, Any]) -> str:
+    """Say what only a newer version can have written; empty if there is nothing."""
+    if content.get("format", 1) > FORMAT:
+        return f"format {content['format']}, here {FORMAT}"
+    unknown = [name for part, known in _KNOWN.items() for name in content.get(part, {}) if name not in known]
+    return f"unknown here: {', '.join(unknown)}" if unknown else ""

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from batchensemble.lab.experiments import EXPERIMENTS
-from batchensemble.lab.experiments.translators import BATCH, DROPOUT, SINGLE, until
-from batchensemble.lab.records import plain
+from batchensemble.lab.experiments.translators import BATCH, DROPOUT, SINGLE, claims, of, until
+from batchensemble.lab.provenance import Provenance
+from batchensemble.lab.records import Record, Run, plain
+from batchensemble.lab.report import Evidence, Place, Verdict
 from batchensemble.lab.studies.translation import Members, Recipe, Settings
 from batchensemble.lab.studies.translation.corpora import CORPORA
 
@@ -64,3 +66,24 @@ def test_the_defaults_are_the_papers_big_transformer():
 def test_a_race_has_a_goal_that_can_be_reached(perplexity):
     with pytest.raises(ValueError, match="lies above 1"):
         until(TRANSLATIONS[0], perplexity)
+
+
+def test_what_is_worse_is_no_better_either():
+    """The two claims of that form, with numbers far on the other side."""
+    numbers = {SINGLE: (5.0, 38.0), BATCH: (5.0, 30.0), DROPOUT: (9.0, 30.0)}
+    places = [
+        Place(
+            of("Multi30k", "small", method),
+            seed,
+            Record(
+                Run("translation", {"method": method}, "small", seed),
+                {"perplexity": perplexity, "bleu": bleu},
+                Provenance("a laptop"),
+            ),
+        )
+        for method, (perplexity, bleu) in numbers.items()
+        for seed in range(2)
+    ]
+    checks = [view(Evidence("translation-ende", "small", tuple(places))) for view in claims("Multi30k", "small")]
+    verdicts = [check.verdict for check in checks if "no better" in check.claim]
+    assert verdicts == [Verdict.HOLDS, Verdict.HOLDS]

@@ -1,5 +1,7 @@
 """Records that a view cannot read are named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fake_records import FakeExperiment, evidence, place
@@ -43,6 +45,37 @@ def test_what_goes_wrong_in_drawing(tmp_path):
     wrong = FakeExperiment("wrong", records, view)
     with pytest.raises(CorruptRecord, match=records.results[1].record.run.name):
         write_report(wrong.records, [wrong], tmp_path)
+
+
+@pytest.mark.parametrize("where", ["metrics", "arrays"])
+def test_a_record_that_cannot_be_drawn_is_left_out_and_named(tmp_path, where):
+    class Damaged(dict):
+        def __getitem__(self, name):
+            raise CorruptRecord("the .npz is damaged", records.results[1].record.run.name)
+
+    arrays = {"entropy_known": np.zeros(9), "entropy_unknown": np.ones(9)}
+    records = found({"auroc": 0.5}, {"auroc": "half"} if where == "metrics" else {}, arrays)
+    if where == "arrays":
+        broken = replace(records.results[1].record, arrays=Damaged(arrays))
+        records = replace(records, places=(records.places[0], replace(records.places[1], record=broken)))
+    wrong = FakeExperiment("wrong", records, comparison("auroc"), entropy_histograms())
+    skipped = []
+    files = write_report(wrong.records, [wrong], tmp_path, skipped=skipped.append)
+    assert [error.names for error in skipped] == [(records.results[1].record.run.name,)]
+    assert "1 of 2 runs are missing" in files[1].read_text()
+    with pytest.raises(CorruptRecord):
+        write_report(wrong.records, [wrong], tmp_path)
+
+
+def test_records_that_do_not_go_together_stop_the_report(tmp_path):
+    """None of them could be left out, since nobody knows which."""
+
+    def view(evidence):
+        raise ValueError("no two are alike") if len(evidence.results) > 1 else NotMeasured()
+
+    wrong = FakeExperiment("wrong", found({}, {}), view)
+    with pytest.raises(CorruptRecord, match="do not go together"):
+        write_report(wrong.records, [wrong], tmp_path, skipped=lambda error: None)
 
 
 def test_what_no_record_is_guilty_of_alone():

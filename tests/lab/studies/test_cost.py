@@ -36,4 +36,4 @@ def test_what_is_compared_takes_turns(monkeypatch):
 
 def test_times_need_the_machine_for_themselves():
     with pytest.raises(ValueError, match="needs the machine for itself"):
-        COST.run(Run("cost", Settings(), "smoke"), Context(device="cpu", shared=True))
+        COST.check(Context(device="cpu", shared=True))

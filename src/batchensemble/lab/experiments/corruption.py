@@ -17,7 +17,7 @@ from batchensemble.lab.experiments.classifiers import (
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.records import SCALES, Scale
 from batchensemble.lab.report import Quantity
-from batchensemble.lab.report.views import by_severity, comparison, lower, on_a_par
+from batchensemble.lab.report.views import by_severity, comparison, lower, no_better, no_worse
 from batchensemble.lab.studies.classification import CLASSIFICATION
 
 SOME: Mapping[Scale, Mapping[str, Any]] = {
@@ -64,11 +64,11 @@ CORRUPTION = Experiment(
     show=(
         by_severity("ece", "accuracy"),
         comparison(ACCURACY, ECE, NLL, "passes", title="Means over all corruptions and severities"),
-        on_a_par(ACCURACY, OURS, EIGHT, "It is as accurate as dropout under corruption (within a point).", within=0.01),
+        no_worse(ACCURACY, OURS, EIGHT, "It is as accurate as dropout under corruption (within a point).", within=0.01),
         lower(ECE, OURS, EIGHT, "It is better calibrated than dropout under corruption."),
-        on_a_par(
+        no_worse(
             ECE, OURS_EIGHT, ALL, "With dropout on top it is as well calibrated as the naive ensemble.", within=0.01
         ),
-        on_a_par(ECE, MANY, EIGHT, "128 samples are no better than 8 (within half a point).", within=0.005),
+        no_better(ECE, MANY, EIGHT, "128 samples are no better than 8 (within half a point).", within=0.005),
     ),
 )

@@ -25,6 +25,9 @@ from batchensemble.lab.studies.classification import CLASSIFICATION, Recipe, Set
 
 BASE = Recipe(data="digits", share=0.25, depth=8, width=1, epochs=40, batch=64, pad=0, precision="fp32")
 """A quarter of the digits: trained on all of them, one network makes hardly a mistake."""
+ACCURACY = Quantity("accuracy", "accuracy", "%", 100.0, 1, "higher")
+NLL = Quantity("nll", "NLL", digits=2, better="lower")
+ECE = Quantity("ece", "ECE", "%", 100.0, 1, "lower")
 PARAMETERS = Quantity("parameters", "params", "M", 1e-6, 3, "lower")
 TIME = Quantity("training_seconds", "time", "s", digits=1, better="lower")
 ON_DIGITS = Quantity("information_known", "mutual information, digits", "nats", digits=3)
@@ -43,7 +46,7 @@ DIGITS = Experiment(
     claim="Four members for the parameters of one network, beside one network and four.",
     study=CLASSIFICATION,
     show=(
-        comparison("accuracy", "nll", "ece", PARAMETERS, TIME, title="All methods on digits"),
+        comparison(ACCURACY, NLL, ECE, PARAMETERS, TIME, title="All methods on digits"),
         reliability_diagrams(),
         diversity_against_accuracy(panels="data"),
         training_curves("cross_entropy", "accuracy"),

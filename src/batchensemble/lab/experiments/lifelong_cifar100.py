@@ -21,7 +21,7 @@ from batchensemble.lab.experiments.lifelong_methods import (
 from batchensemble.lab.methods import lifelong as methods
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.quantity import Quantity
-from batchensemble.lab.report.views import bars, comparison, heatmaps, higher, lower, on_a_par, over_steps, ratio
+from batchensemble.lab.report.views import bars, comparison, heatmaps, higher, lower, no_worse, over_steps, ratio
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings
 
 SETTINGS: dict[Scale, Settings] = {
@@ -56,7 +56,7 @@ LIFELONG_CIFAR100 = Experiment(
         comparison("average_accuracy", "forgetting", COMPUTE, "training_seconds", "parameters", KEPT),
         over_steps(SEEN, xlabel="tasks learnt", name="seen", title="Accuracy over all tasks so far"),
         heatmaps(MATRIX, title="Accuracy on every task after every task"),
-        on_a_par("average_accuracy", OURS, THEIRS, "As accurate as progressive networks.", within=0.02),
+        no_worse("average_accuracy", OURS, THEIRS, "As accurate as progressive networks.", within=0.02),
         higher("average_accuracy", OURS, {"method": EWC}, "More accurate than EWC."),
         lower("forgetting", OURS, {"method": VANILLA}, "Forgets less than fine-tuning."),
         ratio(

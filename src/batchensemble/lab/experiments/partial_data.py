@@ -3,7 +3,7 @@
 from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, REPEATED, SINGLE, TEN, recipe
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.records import SCALES, Published, Scale
-from batchensemble.lab.report.views import View, comparison, diversity_against_accuracy, on_a_par, over_label
+from batchensemble.lab.report.views import View, comparison, diversity_against_accuracy, no_worse, on_a_par, over_label
 from batchensemble.lab.studies.classification import CLASSIFICATION, Settings
 
 SHARES = {"100 %": 1.0, "50 %": 0.5, "20 %": 0.2, "10 %": 0.1}
@@ -28,7 +28,7 @@ def _grids(*names: str) -> dict[Scale, Grid]:
 
 def _as_accurate(share: str) -> View:
     words = f"With {share} of the data BatchEnsemble is as accurate as the naive ensemble (within a point)."
-    return on_a_par("accuracy", _at(share, BATCH), _at(share, NAIVE), words, within=0.01)
+    return no_worse("accuracy", _at(share, BATCH), _at(share, NAIVE), words, within=0.01)
 
 
 def _does_not_grow(share: str) -> View:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.records import Scale
 from batchensemble.lab.report.quantity import Quantity
-from batchensemble.lab.report.views import View, comparison, lower, on_a_par, over_steps, sooner
+from batchensemble.lab.report.views import View, comparison, lower, no_better, over_steps, sooner
 from batchensemble.lab.studies.translation import TRANSLATION, Members, Recipe, Settings
 
 SINGLE, DROPOUT, BATCH, REPEATED = "Single", "MC-dropout", "BatchEnsemble", "BatchEnsemble, repeated batch"
@@ -85,11 +85,11 @@ def claims(data: str, model: str) -> tuple[View, ...]:
     where = f"({data}, {model})"
     return (
         lower("perplexity", batch, single, f"BatchEnsemble has a lower perplexity than one network {where}."),
-        on_a_par("perplexity", dropout, single, f"MC-dropout is no better than one network {where}.", within=0.05),
+        no_better("perplexity", dropout, single, f"MC-dropout is no better than one network {where}.", within=0.05),
         sooner(
             "validation_loss", batch, single, f"It gets there in fewer steps, the paper: 1.5 times {where}.", times=1.5
         ),
-        on_a_par("bleu", batch, single, f"In the end its BLEU is no better {where}.", within=0.5),
+        no_better("bleu", batch, single, f"In the end its BLEU is no better {where}.", within=0.5),
     )
 
 

@@ -42,6 +42,22 @@ def circumstances(evidence: Evidence) -> str:
     return " · ".join(part for part in parts if part)
 
 
+def not_drawn(kinds: Mapping[str, Evidence], *arrays: str) -> str:
+    """Name the kinds of runs, measured, of which a figure lacks all or some: the arrays it draws were not kept.
+
+    Examples:
+        >>> not_drawn({"Single": Evidence("cifar", "smoke", ())}, "logits")
+        ''
+    """
+    counts = {name: (len(part.results), len(list(part.with_array(*arrays)))) for name, part in kinds.items()}
+    lacking = [
+        f"{name} ({there - kept} of {there} runs)" if kept else name
+        for name, (there, kept) in counts.items()
+        if kept < there
+    ]
+    return f"Measured but not drawn, since predictions were not kept: {'; '.join(lacking)}." if lacking else ""
+
+
 def commit_of(provenance: Provenance) -> str:
     """Describe the commit in words."""
     changed = " with changes" if provenance.dirty else ""

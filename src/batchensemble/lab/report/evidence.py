@@ -195,7 +195,7 @@ def number_of(record: Record, metric: str) -> float | None:
     numbers = [item for item in (value if isinstance(value, list) else [value]) if item is not None]
     if not all(isinstance(number, int | float) for number in numbers):
         told = f"{metric} must be a number or a list of numbers, got {value!s:.40}"
-        raise CorruptRecord(f"{record.run.name}.json: {told}; delete it and run it again")
+        raise CorruptRecord(f"{record.run.name}.json: {told}; delete it and run it again", record.run.name)
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 

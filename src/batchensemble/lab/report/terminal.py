@@ -1,5 +1,7 @@
 """Tables in a terminal."""
 
+from dataclasses import replace
+
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.measure import Measurement
@@ -18,24 +20,41 @@ def print_whole(console: Console, table: RichTable) -> None:
     console.print(table, crop=False)
 
 
-def drawn(table: Table) -> RichTable:
-    """Lay out a table for the terminal: our number, and the paper's in brackets."""
+def drawn(table: Table, width: int) -> RichTable:
+    """Lay out a table for a terminal of so many columns: our number, and the paper's in brackets.
+
+    Facts that are the same in every row have no column: the caption says them. Where the terminal is too narrow, texts
+    are wrapped, those on the left last; words stay whole.
+    """
+    table = _without_equal_facts(table)
     shown = RichTable(
-        title=table.title,
-        caption=table.caption,
+        title=f"{table.title}\n",
+        caption=f"\n{table.caption}",
         box=SIMPLE,
         padding=(0, 1, 0, 0),
+        show_edge=False,
         title_justify="left",
         caption_justify="left",
     )
     rows = [_texts(line, table) for line in table.lines]
-    for place, texts in enumerate(zip(table.headings, *rows, strict=True)):
-        key = place < len(table.keys)
-        longest = max(len(word) for text in texts for word in text.replace(" ± ", "_±_").split() or [""])
-        shown.add_column(texts[0], min_width=longest, justify="left" if key else "right")  # words stay whole
+    columns = list(zip(table.headings, *rows, strict=True))
+    words = [
+        max(len(word) for text in texts for word in text.replace(" ± ", "_±_").split() or [""]) for texts in columns
+    ]
+    spare = width - sum(words) - 2 * len(columns) + 1  # a blank for each, and dividers between them
+    for place, (texts, least) in enumerate(zip(columns, words, strict=True)):
+        more = max(0, min(spare, max(map(len, texts)) - least))
+        spare -= more
+        shown.add_column(texts[0], width=least + more, justify="left" if place < len(table.keys) else "right")
     for row in rows:
         shown.add_row(*row)
     return shown
+
+
+def _without_equal_facts(table: Table) -> Table:
+    kept = [place for place in range(len(table.facts)) if len({line.facts[place] for line in table.lines}) > 1]
+    lines = tuple(replace(line, facts=tuple(line.facts[place] for place in kept)) for line in table.lines)
+    return replace(table, facts=tuple(table.facts[place] for place in kept), lines=lines)
 
 
 def _texts(line: Line, table: Table) -> list[str]:

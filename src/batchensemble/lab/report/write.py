@@ -6,13 +6,20 @@ from pathlib import Path
 from batchensemble.disk import written_whole
 from batchensemble.lab.records import Record
 from batchensemble.lab.report.chapters import Chapter, Experiment, chapters
+from batchensemble.lab.report.evaluate import show_readable
 from batchensemble.lab.report.figure import Drawing
 from batchensemble.lab.report.markdown import markdown_page
 from batchensemble.lab.report.page import file_name, html_page
+from batchensemble.lab.store import Skipped
 
 
 def write_report(
-    records: Iterable[Record], experiments: Iterable[Experiment], out_dir: Path, *, progress: bool = False
+    records: Iterable[Record],
+    experiments: Iterable[Experiment],
+    out_dir: Path,
+    *,
+    progress: bool = False,
+    skipped: Skipped | None = None,
 ) -> list[Path]:
     """Draw every experiment from records alone; the same records give the same bytes.
 
@@ -22,12 +29,16 @@ def write_report(
         out_dir: receives `report.html` (all in one file), `report.md`, `tables/*.md` and `.csv`, `figures/*.svg` and
             `.png`.
         progress: whether to show a bar while figures are drawn.
+        skipped: is told of records that cannot be drawn, which are left out; without it, they are errors.
 
     Returns:
         The files that were written, the two pages first.
+
+    Raises:
+        UnreadableRecord: a record cannot be drawn, and `skipped` is not given.
     """
-    found = chapters(records, experiments)
-    drawings = dict(_drawn(found, progress))
+    every = list(experiments)
+    found, drawings = show_readable(lambda some: _drawn(chapters(some, every), progress), records, skipped)
     files = {"report.html": html_page(found, drawings).encode(), "report.md": markdown_page(found).encode()}
     files |= dict(_tables(found))
     for name, drawing in drawings.items():
@@ -35,8 +46,8 @@ def write_report(
     return [_write(out_dir / name, content) for name, content in files.items()]
 
 
-def _drawn(found: list[Chapter], progress: bool) -> Iterator[tuple[str, Drawing]]:
-    """Render every figure, and yield it with the name of its files."""
+def _drawn(found: list[Chapter], progress: bool) -> tuple[list[Chapter], dict[str, Drawing]]:
+    """Return the chapters, and every figure, rendered, by the name of its files."""
     from rich.progress import track
 
     todo = [
@@ -45,8 +56,7 @@ def _drawn(found: list[Chapter], progress: bool) -> Iterator[tuple[str, Drawing]
         for section in chapter.sections
         for figure in section.figures
     ]
-    for name, figure in track(todo, "drawing", disable=not progress):
-        yield name, figure.render()
+    return found, {name: figure.render() for name, figure in track(todo, "drawing", disable=not progress)}
 
 
 def _tables(found: list[Chapter]) -> Iterator[tuple[str, bytes]]:

@@ -84,13 +84,7 @@ class Classify:
 
 
 def run(run: Run, context: Context) -> Record:
-    """Measure every kind of ensemble at every size, each beside one network on the same images.
-
-    Raises:
-        ValueError: other work shares the machine.
-    """
-    if context.shared:
-        raise ValueError("cost is a matter of time: it needs the machine for itself, and no --shared")
+    """Measure every kind of ensemble at every size, each beside one network on the same images."""
     began = time.time()
     settings = Settings(**{**run.settings, "members": tuple(run.settings["members"])})
     fabric = start_fabric(context.device, 1, settings.precision)
@@ -125,4 +119,4 @@ def _cost(work: Classify, found: Measure | None) -> dict[str, float]:
     return {"seconds": found.ms / 1000, "parameters": work.parameters, "memory": (found.mib or 0.0) * 2**20}
 
 
-COST = Study("cost", run)
+COST = Study("cost", run, timed=True)

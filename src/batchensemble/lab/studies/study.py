@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from batchensemble.extras import require
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.training.devices import is_one_of_several
@@ -43,18 +44,28 @@ class Study:
         name: the name by which runs ask for it.
         run: the function that does it.
         together: whether several devices can work on one run.
+        timed: whether it measures times and nothing else.
+        extra: the extra of this package that it needs.
+        packages: names of the modules that the extra installs.
     """
 
     name: str
     run: Callable[[Run, Context], Record]
     together: bool = False
+    timed: bool = False
+    extra: str = ""
+    packages: tuple[str, ...] = ()
 
-    def check_devices(self, devices: int) -> None:
-        """Refuse several devices if they cannot work together on one run.
+    def check(self, context: Context) -> None:
+        """Refuse a context in which none of its runs could be performed, before the first one begins.
 
         Raises:
-            ValueError: they cannot.
+            ValueError: several devices cannot work together on one run, or times would mean nothing.
+            ModuleNotFoundError: a package is missing.
         """
-        if is_one_of_several(devices) and not self.together:
+        if is_one_of_several(context.devices) and not self.together:
             advice = "start the command several times, and the processes share the runs"
             raise ValueError(f"a run of {self.name} has one device; {advice}")
+        if context.shared and self.timed:
+            raise ValueError(f"{self.name} is a matter of time: it needs the machine for itself, and no --shared")
+        require(self.name, self.extra, *self.packages)

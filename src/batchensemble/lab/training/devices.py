@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 from torch import nn
@@ -16,6 +16,7 @@ from batchensemble.disk import locked
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["fp64", "fp32", "bf16"]
 _NAMES = {"fp64": "64-true", "fp32": "32-true", "bf16": "bf16-mixed"}
 # Trainers keep the norms' statistics equal themselves, see synchronise.py. torch 2.13 renamed the option.
@@ -79,7 +80,7 @@ def device_kind(device: str, devices: int = 1) -> str:
     Raises:
         ValueError: the device is unknown, or there are not that many of them.
     """
-    if device not in ("auto", "cpu", "cuda"):
+    if device not in get_args(Device):
         raise ValueError(f"device must be auto, cpu or cuda; got {device!r}")
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     kind = ("cuda" if there else "cpu") if device == "auto" else device

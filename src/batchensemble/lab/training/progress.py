@@ -20,6 +20,11 @@ class Progress:
     def end(self) -> None:
         """The innermost piece of work has ended."""
 
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """End with this block whatever begins inside it, even if it fails."""
+        yield
+
 
 class Bars(Progress):
     """A bar with the time left for each piece of work, inner ones below outer ones."""
@@ -39,6 +44,16 @@ class Bars(Progress):
     def end(self) -> None:
         """Remove the lowest bar."""
         self._bars.remove_task(self._tasks.pop())  # type: ignore[arg-type]
+
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """Remove bars that are left over at the end of the block."""
+        depth = len(self._tasks)
+        try:
+            yield
+        finally:
+            while len(self._tasks) > depth:
+                self.end()
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 import pytest
 from fake_records import evidence, place
 
+from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.check import Verdict
-from batchensemble.lab.report.views import higher, lower, on_a_par, ratio
+from batchensemble.lab.report.views import higher, lower, no_better, no_worse, on_a_par, ratio
 
 
 def measured(**methods):
@@ -39,6 +40,27 @@ A, B = {"method": "A"}, {"method": "B"}
 )
 def test_verdicts(view, verdict) -> None:
     assert view(measured(A=[0.95, 0.97] * 3, B=[0.92, 0.92])).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("metric", "better", "worse"),
+    [("accuracy", A, B), (Quantity("accuracy", "errors", better="lower"), B, A)],
+    ids=["higher is better", "lower is better"],
+)
+def test_no_better_and_no_worse_look_at_one_side(metric, better, worse) -> None:
+    found = measured(A=[0.95, 0.95], B=[0.92, 0.92])
+    assert no_better(metric, worse, better, ".", within=0.0)(found).verdict is Verdict.HOLDS
+    assert no_better(metric, better, worse, ".", within=0.02)(found).verdict is Verdict.FAILS
+    assert no_better(metric, better, worse, ".", within=0.04)(found).verdict is Verdict.HOLDS
+    assert no_worse(metric, better, worse, ".", within=0.0)(found).verdict is Verdict.HOLDS
+    assert no_worse(metric, worse, better, ".", within=0.02)(found).verdict is Verdict.FAILS
+    assert no_worse(metric, worse, better, ".", within=0.04)(found).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("view", [no_better, no_worse])
+def test_of_what_nobody_wants_more_or_less_nothing_is_better(view) -> None:
+    with pytest.raises(ValueError, match="neither more nor less disagreement is better"):
+        view("disagreement", A, B, ".", within=0.1)
 
 
 def test_two_seeds_know_little_of_their_own_noise() -> None:

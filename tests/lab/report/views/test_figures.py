@@ -130,10 +130,24 @@ def test_boxes_span_the_corruptions_mean_over_seeds() -> None:
     assert panel.lines[-1].get_ydata() == pytest.approx([50, 50])  # the median: snow
 
 
-def test_every_member_is_a_point(diversity_evidence) -> None:
+def test_every_member_but_the_first_is_a_point(diversity_evidence) -> None:
+    """The first is at no distance from itself; its points would lie on one another."""
     axes = canvas_of(diversity_against_accuracy()(diversity_evidence)).axes
     assert [panel.get_title(loc="left") or panel.get_title() for panel in axes] == ["100 %", "50 %", "20 %", "10 %"]
-    assert [len(points.get_offsets()) for points in axes[0].collections] == [8, 4, 4]
+    assert [len(points.get_offsets()) for points in axes[0].collections] == [7, 3, 3]
+    assert all(distance > 0 for points in axes[0].collections for _, distance in points.get_offsets())
+
+
+def test_a_network_without_members_is_not_in_the_legend(diversity_evidence) -> None:
+    single = place({"member_accuracy": [0.9], "base_disagreement": [0.0]}, {"method": "Single", "share": "100 %"})
+    canvas = canvas_of(diversity_against_accuracy()(evidence([single, *diversity_evidence.places])))
+    names = [text.get_text() for text in canvas.legends[0].get_texts()]
+    assert names == ["MC-dropout", "BatchEnsemble", "Naive ensemble"]
+
+
+def test_the_only_share_that_was_asked_for_needs_no_title(diversity_evidence) -> None:
+    (panel,) = canvas_of(diversity_against_accuracy()(diversity_evidence.where(share="100 %"))).axes
+    assert panel.get_title() == panel.get_title(loc="left") == ""
 
 
 def test_a_share_that_was_not_run_has_no_panel(diversity_evidence) -> None:
@@ -206,6 +220,25 @@ def test_reliability_is_that_of_the_mean_prediction(logits_evidence) -> None:
     error = multiclass_calibration_error(probs, labels, 10, n_bins=15).item()
     assert np.dot(gaps, shares) == pytest.approx(error, abs=1e-6)
     assert len(blue) == len(shares)
+
+
+@pytest.mark.parametrize(
+    ("view", "fixture"), [(reliability_diagrams(), "logits_evidence"), (entropy_histograms(), "unseen_evidence")]
+)
+def test_what_was_measured_but_is_not_drawn_is_named(view, fixture, request) -> None:
+    """No run of BatchEnsemble has kept its predictions, and one of two networks has not; dropout was not run."""
+    run = [one for one in request.getfixturevalue(fixture).places if one.labels["method"] != "MC-dropout"]
+    lost = [
+        replace(one, record=replace(one.record, arrays={})) if one.labels["method"] == "BatchEnsemble" else one
+        for one in run
+    ]
+    again = place({"ece": 0.1}, {"method": "Single"}, seed=9)
+    figure = view(evidence([*lost, again, Place({"method": "MC-dropout"}, 0)]))
+    singles = sum(one.labels["method"] == "Single" for one in [*lost, again])
+    assert f"not kept: Single (1 of {singles} runs); BatchEnsemble. Small scale" in figure.caption
+    assert "1 of" in figure.caption.rpartition(" · ")[2]  # MC-dropout, which is missing
+    assert figure.alt.endswith(" Single; Naive ensemble.")
+    assert "not kept" not in view(evidence(run)).caption
 
 
 @pytest.mark.parametrize("count", [10, 28])

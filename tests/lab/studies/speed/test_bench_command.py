@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 from batchensemble import cli
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
-from batchensemble.lab.studies.speed import timing
+from batchensemble.lab.studies.speed import command, timing
 from batchensemble.lab.studies.speed.cases import LIMIT, SINGLE, Settings
 from batchensemble.lab.studies.speed.command import exceeded, layer_sizes, numbers, read_limits, read_settings, tables
 from batchensemble.lab.studies.speed.ways import OURS, OWN_NORMS
+from batchensemble.lab.studies.study import Study
 
 
 @pytest.fixture
@@ -77,6 +78,24 @@ def test_a_limit_of_nothing_is_refused_before_anything_is_measured(bench, tmp_pa
     assert failed.exit_code == 1
     assert "the cases are 'inference, 2 inputs', 'training step, 8 rows'" in failed.output
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("out", ["/dev/null/speed.json", "/proc/speed.json"])
+def test_what_cannot_be_written_is_not_measured(bench, monkeypatch, out):
+    """There is no such folder, or it is there and takes no files."""
+    monkeypatch.setattr(command, "SPEED", Study("speed", lambda *_: pytest.fail("measured")))
+    failed = bench("--out", out)
+    assert (failed.exit_code, failed.stderr[:7]) == (1, "error: ")
+
+
+def test_a_measurement_that_fails_leaves_the_record_that_is_there(bench, monkeypatch, tmp_path):
+    def fails(run, context):
+        raise ValueError("nothing to measure")
+
+    (tmp_path / "speed.json").write_text("{}")
+    monkeypatch.setattr(command, "SPEED", Study("speed", fails))
+    assert bench().exit_code == 1
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("speed.json", "{}")]
 
 
 @pytest.mark.parametrize("text", ["inference, 8 inputs", "inference, 8 inputs=fast", "=1.0"])

@@ -89,7 +89,8 @@ def test_the_command_line_translates(record, place):
         ((), b"the \n\n" + b"the " * 500, "error: line 3 has 501 tokens; the model takes"),
         ((), b"the\n\xff", "error: line 2 is not UTF-8"),
         (("--beams", "0"), b"the", "error: beams must be at least 1; got 0"),
-        (("--device", "tpu"), b"the", "error: device must be auto, cpu or cuda; got 'tpu'"),
+        (("--alpha", "nan"), b"the", "error: alpha must be finite; got nan"),
+        (("--alpha", "inf"), b"the", "error: alpha must be finite; got inf"),
     ],
 )
 def test_the_command_line_says_what_is_wrong(record, place, options, text, message):

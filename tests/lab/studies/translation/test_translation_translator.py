@@ -10,8 +10,10 @@ import batchensemble as be
 from batchensemble.lab.data.text import Sentences, ToyLanguage, Vocabulary
 from batchensemble.lab.models.transformer import SELF_ATTENTION, transformer
 from batchensemble.lab.records import Run
+from batchensemble.lab.store import Store
+from batchensemble.lab.studies.perform import perform
 from batchensemble.lab.studies.study import Context
-from batchensemble.lab.studies.translation.study import Settings, run
+from batchensemble.lab.studies.translation.study import TRANSLATION, Settings
 from batchensemble.lab.studies.translation.translator import Translator, bleu
 
 TEXT = ToyLanguage(0).text(30, seed=1)
@@ -119,6 +121,6 @@ def test_bleu_is_sacrebleus():
 @pytest.mark.parametrize("missing", ["sacrebleu", "tokenizers", "transformers"])
 def test_what_cannot_be_ended_is_not_begun(missing, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ModuleNotFoundError, match=rf"needs {missing}: pip install 'batchensemble\[text\]'"):
-        run(Run("translation", Settings(), "smoke"), Context(work=tmp_path))
+    with pytest.raises(ModuleNotFoundError, match=rf"needs {missing}: .*pip install '\.\[text\]'"):
+        perform(TRANSLATION, Run("translation", Settings(), "smoke"), Store(tmp_path), Context(work=tmp_path))
     assert not list(tmp_path.iterdir())

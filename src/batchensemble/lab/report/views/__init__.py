@@ -1,7 +1,7 @@
 """Named views: each builds a function from an experiment's evidence to one table, figure or checked claim."""
 
 from batchensemble.lab.report.views.bars import bars
-from batchensemble.lab.report.views.claims import higher, lower, on_a_par, ratio
+from batchensemble.lab.report.views.claims import higher, lower, no_better, no_worse, on_a_par, ratio
 from batchensemble.lab.report.views.comparison import comparison
 from batchensemble.lab.report.views.cost import cost_by_size
 from batchensemble.lab.report.views.curves import over_steps, training_curves
@@ -32,6 +32,8 @@ __all__ = [
     "higher",
     "lower",
     "lower_mean_value",
+    "no_better",
+    "no_worse",
     "on_a_par",
     "over_label",
     "over_steps",

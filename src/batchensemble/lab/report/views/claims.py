@@ -1,4 +1,4 @@
-"""Claims that numbers can settle: higher, lower, about equal, so many times as much."""
+"""Claims that numbers can settle: higher, lower, about equal, no better, no worse, so many times as much."""
 
 import math
 from collections.abc import Mapping
@@ -120,8 +120,26 @@ def lower(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, cou
 
 
 def on_a_par(metric: str | Quantity, this: Labels, with_: Labels, claim: str, *, within: float) -> View:
-    """The claim that `this` and `with_` differ by at most `within` (in the metric's own unit)."""
+    """The claim that `this` and `with_` differ by at most `within` (in the metric's own unit), whichever is better."""
     return _compare(metric, this, with_, _Claim(claim, Span(-within, within)))
+
+
+def no_better(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, within: float) -> View:
+    """The claim that `this` is better than `than` by at most `within` (in the metric's own unit); it may be worse.
+
+    Raises:
+        ValueError: the metric has no better direction.
+    """
+    return _compare(metric, this, than, _Claim(claim, Span(high=within) if _rises(metric) else Span(low=-within)))
+
+
+def no_worse(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, within: float) -> View:
+    """The claim that `this` is worse than `than` by at most `within` (in the metric's own unit); it may be better.
+
+    Raises:
+        ValueError: the metric has no better direction.
+    """
+    return _compare(metric, this, than, _Claim(claim, Span(low=-within) if _rises(metric) else Span(high=within)))
 
 
 def ratio(
@@ -139,6 +157,14 @@ def ratio(
     As in `lower`, `counted` is for metrics that are the same with every seed.
     """
     return _compare(metric, this, over, _Claim(claim, Span(at_least, at_most), as_ratio=True, counted=counted))
+
+
+def _rises(metric: str | Quantity) -> bool:
+    """Return whether higher is better."""
+    shown = quantity(metric)
+    if shown.better is None:
+        raise ValueError(f"neither more nor less {shown.name} is better: say which with a Quantity")
+    return shown.better == "higher"
 
 
 def _compare(metric: str | Quantity, this: Labels, other: Labels, claim: _Claim) -> View:

@@ -1,4 +1,4 @@
-"""Diversity against accuracy, with a point for every member."""
+"""Diversity against accuracy, with a point for every member but the first, from which the others differ."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ Points = list[tuple[float, float]]
 """Accuracy and diversity of members, in displayed units."""
 
 HOW = (
-    "Each point is a member (for dropout, a sample): its own accuracy, and its distance from the first member of the "
-    "same run, which lies at zero."
+    "Each point is a member (for dropout, a sample) other than the first: its own accuracy, and its distance from the "
+    "first member of the same run."
 )
 
 
@@ -31,7 +31,7 @@ def diversity_against_accuracy(
     said: str = "{}",
     name: str = "diversity",
 ) -> View:
-    """Draw a panel for each measured value of the label `panels`, with a point per member.
+    """Draw a panel for each measured value of the label `panels`, with a point per member but the first.
 
     Args:
         metric: how far members are from the first.
@@ -56,12 +56,13 @@ def diversity_against_accuracy(
             axes = grid(canvas, len(found))
             for panel, (value, methods) in zip(axes, found.items(), strict=True):
                 _panel(panel, methods)
-                panel.set_title(said.format(value))
+                if len(evidence.labels(panels)) > 1:
+                    panel.set_title(said.format(value))
             canvas.supxlabel(accuracy.heading, fontsize=10)
             canvas.supylabel(textwrap.fill(shown.heading, 24 * rows_of(len(found))), fontsize=10)
             legend(canvas, axes)
 
-        alt = f"{shown.name} against members' accuracy, one panel for each of {', '.join(found)}."
+        alt = f"{shown.name} against members' accuracy for {', '.join(found)}."
         size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
         return Figure(name, f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
@@ -76,29 +77,31 @@ def _methods(part: Evidence, shown: Quantity) -> dict[str, Points]:
 def _points(part: Evidence, shown: Quantity) -> Points:
     if differing := part.differing():
         raise ValueError(f"points of different runs must not be mixed: they differ in {', '.join(differing)}")
-    return [
-        (100 * accuracy, shown.shown(value))
+    pairs = [
+        pair
         for result, accuracies in part.with_metric("member_accuracy")
-        for accuracy, value in zip(accuracies, result.record.metrics.get(shown.metric) or (), strict=False)
-        if accuracy is not None and value is not None
+        for pair in list(zip(accuracies, result.record.metrics.get(shown.metric) or (), strict=False))[1:]
     ]
+    return [(100 * accuracy, shown.shown(value)) for accuracy, value in pairs if None not in (accuracy, value)]
 
 
 def _panel(panel: "Axes", methods: dict[str, Points]) -> None:
     marks = markers(methods)
-    for method, colour in colours(methods).items():
-        points = methods[method]
+    colour_of = colours(methods)
+    for method, points in methods.items():
+        if not points:
+            continue
         panel.scatter(
             [accuracy for accuracy, _ in points],
             [value for _, value in points],
             s=34,
             marker=marks[method],
-            facecolor=colour,
+            facecolor=colour_of[method],
             edgecolor=GROUND,
             linewidth=0.6,
             label=method,
             zorder=3,
         )
-    panel.axhline(0, color=MUTED, linewidth=0.8)
+    panel.axhline(0, color=MUTED, linewidth=0.8)  # as near as the first member
     panel.margins(0.12)
     panel.locator_params(nbins=5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.circumstances import circumstances, not_drawn
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+ARRAYS = ("entropy_known", "entropy_unknown")
 BINS = 30
 WIDEST = 32  # letters of a title that fit above a panel
 HOW = (
@@ -51,22 +52,21 @@ def entropy_histograms() -> View:
             canvas.supylabel("share of images (%)", fontsize=10)
             legend(canvas, axes)
 
-        alt = f"Histograms of predictive entropy on known and unseen classes for {', '.join(drawn)}."
+        alt = f"Histograms of predictive entropy on known and unseen classes for {'; '.join(drawn)}."
         size = (WIDTH, 0.8 + 1.9 * rows_of(len(drawn)))
-        return Figure(
-            "entropy", "Entropy on known and on unseen classes", f"{HOW} {circumstances(evidence)}", alt, draw, size
-        )
+        said = " ".join(filter(None, (HOW, not_drawn(kinds, *ARRAYS), circumstances(evidence))))
+        return Figure("entropy", "Entropy on known and on unseen classes", said, alt, draw, size)
 
     return view
 
 
 def _entropies(part: Evidence) -> Entropies | None:
-    results = list(part.with_array("entropy_known", "entropy_unknown"))
+    results = list(part.with_array(*ARRAYS))
     if not results:
         return None
     known, unseen = (
         np.concatenate([np.asarray(result.record.arrays[name], dtype=np.float64) for result in results])
-        for name in ("entropy_known", "entropy_unknown")
+        for name in ARRAYS
     )
     return known, unseen
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchensemble.lab.report.circumstances import circumstances
+from batchensemble.lab.report.circumstances import circumstances, not_drawn
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
@@ -25,6 +25,7 @@ HOW = (
     "underconfident. The bars below show the share of images in each bin; bins with fewer than {few} are faded."
 )
 
+ARRAYS = ("logits", "labels")
 FEW = 10  # with fewer images, the share of right answers is mostly chance
 MOST = 5  # diagrams side by side
 
@@ -36,20 +37,18 @@ def reliability_diagrams() -> View:
     """
 
     def view(evidence: Evidence) -> Figure:
-        drawn = {
-            _headline(name, part): diagram
-            for name, part in evidence.kinds("method").items()
-            if (diagram := _diagram(part)) is not None
-        }
+        kinds = evidence.kinds("method")
+        drawn = {name: diagram for name, part in kinds.items() if (diagram := _diagram(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        kinds = len(evidence.labels("method"))
-        across = min(len(drawn), rows_of(kinds, rows_of(kinds, MOST)))  # six as three and three, not five and one
-        alt = f"Reliability diagrams of {', '.join(evidence.kinds('method'))}."
-        caption = f"{HOW.format(few=FEW)} {circumstances(evidence)}"
+        methods = len(evidence.labels("method"))
+        across = min(len(drawn), rows_of(methods, rows_of(methods, MOST)))  # six as three and three, not five and one
+        alt = f"Reliability diagrams of {'; '.join(drawn)}."
+        said = (HOW.format(few=FEW), not_drawn(kinds, *ARRAYS), circumstances(evidence))
         size = (0.8 + 1.75 * across, 0.5 + 3.0 * rows_of(len(drawn), across))
-        draw = partial(_draw, drawn=drawn, across=across)
-        return Figure("reliability", "Reliability", caption, alt, draw, size)
+        panels = {_headline(name, kinds[name]): diagram for name, diagram in drawn.items()}
+        draw = partial(_draw, drawn=panels, across=across)
+        return Figure("reliability", "Reliability", " ".join(filter(None, said)), alt, draw, size)
 
     return view
 
@@ -75,7 +74,7 @@ def _draw(canvas: "Canvas", drawn: Mapping[str, Reliability], across: int) -> No
 def _diagram(part: Evidence) -> Reliability | None:
     import torch
 
-    results = list(part.with_array("logits", "labels"))
+    results = list(part.with_array(*ARRAYS))
     if not results:
         return None
     probs = [

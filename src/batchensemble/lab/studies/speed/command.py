@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from batchensemble.disk import written_whole
+from batchensemble.disk import check_writable, written_whole
 from batchensemble.lab.records import Record, Run, Scale
 from batchensemble.lab.store import document
 from batchensemble.lab.studies.speed.cases import LIMIT, QUICK, SINGLE, Settings, cases
@@ -47,7 +47,7 @@ def measured(settings: Settings, quick: bool, context: Context, out: Path) -> Re
     """Measure, and write the record to a file; the scale keeps a quick one from passing for the paper's network."""
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a folder: --out names the file of the record")
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)  # fail now rather than after minutes of measuring
+    check_writable(out)  # now rather than after minutes of measuring
     scale: Scale = "smoke" if quick else "paper" if settings.network == "resnet32x4" else "small"
     record = SPEED.run(Run(SPEED.name, settings, scale), context)
     with written_whole(out) as beside:

@@ -85,4 +85,4 @@ def _row(case: str, way: str, ours: Measure, denominator: str, theirs: Measure) 
     return {**measured, **below, "ratio": ours.ms / theirs.ms, "memory_ratio": memory}
 
 
-SPEED = Study("speed", run)
+SPEED = Study("speed", run, timed=True)

@@ -8,12 +8,14 @@ from importlib.util import find_spec
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.extras import how_to_install
 from batchensemble.lab.methods.ensembles.naive import Stacked
 from batchensemble.lab.studies.speed.networks import Network
 from batchensemble.prediction import combine_outputs
 
 OURS = "BatchEnsemble"
 OWN_NORMS = f"{OURS}, norm per member"
+ONE_BY_ONE = "naive, one by one"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Way:
     def why_not(self, network: Network) -> str:
         """Say why this way cannot be measured here; empty if it can."""
         if self.package and find_spec(self.package) is None:
-            return "not installed (pip install 'batchensemble[bench]')"
+            return f"not installed; {how_to_install('bench')}"
         return self.misfit(network)
 
 
@@ -112,7 +114,7 @@ WAYS: dict[str, Way] = {
     OWN_NORMS: Way(
         lambda network, members: [be.convert(network.make(), members, copy=False, norm="member")], misfit=_no_norms
     ),
-    "naive, one by one": Way(lambda network, members: [network.make() for _ in range(members)]),
+    ONE_BY_ONE: Way(lambda network, members: [network.make() for _ in range(members)]),
     "naive, torch.func.vmap": Way(lambda network, members: [AtOnce([network.make() for _ in range(members)])]),
     "torch-uncertainty": Way(_with_torch_uncertainty, "torch_uncertainty"),
     "tabm": Way(_with_tabm, "tabm", _no_convolutions),

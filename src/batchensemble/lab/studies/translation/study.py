@@ -14,7 +14,7 @@ from batchensemble.lab.studies.translation.corpora import load_text
 from batchensemble.lab.studies.translation.evaluation import Evaluator
 from batchensemble.lab.studies.translation.recipe import Recipe
 from batchensemble.lab.studies.translation.trainer import Trained, Trainer
-from batchensemble.lab.studies.translation.translator import check_installed
+from batchensemble.lab.studies.translation.translator import EXTRA, NEEDED
 from batchensemble.lab.training.devices import start_fabric
 
 RATES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
@@ -43,7 +43,6 @@ class Settings:
 
 def run(run: Run, context: Context) -> Record:
     """Train the run's recipe, unless it is trained already, and measure it."""
-    check_installed()
     began = time.time()
     settings = Settings.of(run.settings)
     recipe = settings.recipe
@@ -136,4 +135,4 @@ def _bleu(trainer: Trainer, trained: Trained) -> tuple[float, str]:
     return trainer.test_bleu(trained.translator) if trainer.fabric.is_global_zero else (0.0, "")
 
 
-TRANSLATION = Study("translation", run, together=True)
+TRANSLATION = Study("translation", run, together=True, extra=EXTRA, packages=NEEDED)

@@ -1,5 +1,6 @@
 """A trained model as its user sees it: sentences in, sentences out, and how far its members agree."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from batchensemble.lab.data.text import PAD, Vocabulary
 from batchensemble.nn.mode import evaluating
 
 ENSEMBLE, NETWORK = "ensemble.safetensors", "network.safetensors"
+EXTRA = "text"
 NEEDED = ("sacrebleu", "tokenizers", "transformers")
 
 
@@ -25,7 +27,7 @@ def check_installed() -> None:
     Raises:
         ModuleNotFoundError: a package of the extra `text` is missing.
     """
-    require("translation", "text", *NEEDED)
+    require("translation", EXTRA, *NEEDED)
 
 
 class TooLong(ValueError):
@@ -74,6 +76,8 @@ class Translator:
     def __post_init__(self) -> None:
         if self.beams < 1:
             raise ValueError(f"beams must be at least 1; got {self.beams}")
+        if not math.isfinite(self.alpha):
+            raise ValueError(f"alpha must be finite; got {self.alpha}")
 
     @property
     def net(self) -> Any:
