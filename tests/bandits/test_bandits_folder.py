@@ -126,11 +126,14 @@ def test_a_journal_that_lost_acknowledged_rewards_is_refused(tmp_path):
         reopened(tmp_path)
 
 
-def test_weights_that_the_power_cut_off_give_way_to_those_before(tmp_path):
+@pytest.mark.parametrize("lost", ["all after", "zeros after"])
+def test_weights_that_the_power_cut_off_give_way_to_those_before(tmp_path, lost):
     sampler = filled(folder=tmp_path, rounds=6)
     expected = state(sampler)
     sampler.close()
-    (tmp_path / "weights-000000003.safetensors").write_bytes(b"half")
+    whole = (tmp_path / "weights-000000002.safetensors").read_bytes()
+    left, rest = whole[: len(whole) // 2], bytes(len(whole) - len(whole) // 2)
+    (tmp_path / "weights-000000003.safetensors").write_bytes(left if lost == "all after" else left + rest)
     assert equal(state(reopened(tmp_path)), expected)
 
 
