@@ -34,7 +34,11 @@ class Checkpoint:
         state = read_checkpoint(self.path)
         if state is None or state["identity"] == dict(self.identity):
             return state
-        warnings.warn(f"{self.path} is of another training, which is given up: this one starts anew", stacklevel=5)
+        others = [key for key, value in self.identity.items() if state["identity"].get(key) != value]
+        what = f" with other {' and '.join(others)}" if others else ""
+        warnings.warn(
+            f"{self.path} is of another training{what}, which is given up: this one starts anew", stacklevel=5
+        )
         return None
 
 

@@ -13,6 +13,7 @@ from batchensemble.lifelong.beginning import Beginning
 from batchensemble.lifelong.checkpoint import Checkpoint, read_checkpoint
 from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule
+from batchensemble.lifelong.identity import digest, of_rows
 from batchensemble.lifelong.network import Tasks
 from batchensemble.lifelong.training import Training
 
@@ -108,22 +109,31 @@ class Folder:
             yield
 
     def checkpoint(
-        self, known: Tasks, settled: bool, beginning: Beginning, parts: Sequence[Part], training: Training
+        self,
+        known: Tasks,
+        settled: bool,
+        beginning: Beginning,
+        trainee: Tasks,
+        parts: Sequence[Part],
+        training: Training,
     ) -> Checkpoint:
         """The checkpoint of new tasks' training, identified by everything that would make it another training.
 
         Args:
             known: the tasks so far.
             settled: whether their shared weights are final.
-            beginning: how the new ones start.
+            beginning: how new ones start.
+            trainee: the new ones.
             parts: their data.
             training: how they are trained.
         """
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "training": training.identity(),
+            "data": [of_rows(part, training.workers) for part in parts],
+            "laterals": [head.sources for head in trainee.heads],
+            "settings": training.identity(),
             "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
-            "shared": storage.digest(files.fingerprints(known.ensemble.net)),
+            "shared weights": digest(files.fingerprints(known.ensemble.net)),
         }
         return Checkpoint(self.unfinished, identity)
 

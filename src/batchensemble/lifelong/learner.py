@@ -168,7 +168,8 @@ class Learner(nn.Module):
 
     def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
         folder, trainee = self.folder, self._trainee(parts, training)
-        checkpoint = folder.checkpoint(self.network, self._settled, self.beginning, parts, training) if folder else None
+        whose = (self.network, self._settled, self.beginning, trainee, parts, training)
+        checkpoint = folder.checkpoint(*whose) if folder else None
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
