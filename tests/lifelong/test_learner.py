@@ -287,8 +287,9 @@ def test_a_task_that_stalls_is_warned_of() -> None:
     learner.learn(separable(0))
     x, _ = separable(1)
     noise = torch.randint(2, (len(x),), generator=torch.Generator().manual_seed(0))
-    with pytest.warns(StalledTask, match="rank 1 may not be enough"):
-        learner.learn((x, noise), training=Training(epochs=1, batch_size=32, lr=1e-4))
+    for name in ("second", "third"):
+        with pytest.warns(StalledTask, match=f"task {name} ends .* rank 1 may not be enough"):
+            learner.learn((x, noise), name, training=Training(epochs=1, batch_size=32, lr=1e-4))
 
 
 def test_the_same_seed_gives_the_same_learner_whatever_else_draws_numbers() -> None:

@@ -107,15 +107,17 @@ class Tasks(nn.Module):
         layers = {"backbone": self.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
         return nn.Sequential(OrderedDict(layers)).eval()
 
-    @torch.no_grad()
-    def adopt(self, others: "Tasks", instead: bool = False) -> None:
-        """Take over tasks that trained elsewhere; those that are here answer as before.
+    def twin(self) -> "Tasks":
+        """The same tasks, to be changed while these stay as they are; all but the members' rows is shared."""
+        body = twin_of(self.ensemble).keep_members(range(len(self.ensemble)))
+        new = Tasks(body, self.names, list(self.heads))  # type: ignore[arg-type]
+        new.numbers, new.learned, new.skill = list(self.numbers), self.learned, self.skill
+        return new
 
-        Args:
-            others: the tasks.
-            instead: put the first of them into the place of a member that is no task yet.
-        """
-        before = 0 if instead else len(self.ensemble)
+    @torch.no_grad()
+    def adopt(self, others: "Tasks") -> None:
+        """Take over tasks that trained elsewhere; those that are here answer as before."""
+        before = len(self.ensemble) if self.names else 0  # without tasks, there is one member that is none yet
         missing = before + len(others.names) - len(self.ensemble)
         if missing:
             self.ensemble.add_members(missing, like=0)

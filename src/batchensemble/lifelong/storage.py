@@ -12,7 +12,6 @@ from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.identity import digest
 from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, twin_for_new_tasks
-from batchensemble.optim import freeze_shared_
 from batchensemble.seeds import seeded
 
 
@@ -46,7 +45,7 @@ def load_task_(
     name: str | None = None,
     number: int | None = None,
 ) -> str:
-    """Add the task in a file to those that are known, whose shared weights are final from now on.
+    """Add the task in a file to those that are known.
 
     Args:
         tasks: the tasks that are known.
@@ -66,8 +65,7 @@ def load_task_(
     own = files.fingerprints(tasks.ensemble.net) if shared is None else shared
     found = _read_task(tasks, path, rule, own, name, number)
     check_new(found.names[0], tasks.names, "load it under another name")
-    freeze_shared_(tasks.ensemble)
-    tasks.adopt(found.eval().requires_grad_(False), instead=not tasks.names)
+    tasks.adopt(found.eval())
     return found.names[0]
 
 
