@@ -66,12 +66,16 @@ class Busy(RuntimeError):
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def written_whole(path: Path, of: Path | None = None) -> Iterator[Path]:
     """Yield a path beside `path` to write to, and rename it to `path` if everything went well.
 
     A process killed at any moment, or a disk that fills up, leaves the old `path` as it was. Processes and threads
     that write to the same `path` do not interfere: the last one to finish wins. What a killed process left beside
     `path` is removed by whoever writes there at least a day later.
+
+    Args:
+        path: the file; or a folder that is not there yet, of files that are written in this way, too.
+        of: what a message says is as it was before, if `path` is a part of it that users do not know.
 
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.
@@ -85,7 +89,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         ('done', ['note.txt'])
     """
     path = path.absolute()  # even if the process changes directory
-    with _removed_beside(path) as beside, _explained(path, beside):
+    with _removed_beside(path) as beside, _explained(of or path, beside):
         yield beside
         _flush(beside)
         beside.replace(path)
@@ -307,6 +311,8 @@ def _disk_error(error: Exception, beside: Path) -> int | None:
 
 
 def _flush(path: Path) -> None:
-    """Flush a file to the disk before it is renamed."""
+    """Flush a file, or the names in a folder, to the disk before it is renamed."""
+    if path.is_dir():
+        return sync_folder(path)
     with path.open("rb+") as file:  # Windows flushes only files that are open for writing
         os.fsync(file.fileno())

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from batchensemble.nn.changed import refuse_sharded
 from batchensemble.nn.member import MemberModule, member_modules
 
 FORMAT = 1
-_KEY = "batchensemble"
+_KEY, _CHECKSUM = "batchensemble", "checksum"
 
 
 def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
@@ -41,11 +42,12 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
         if tensor.dtype == torch.complex128:
             raise ValueError(f"{name} is complex128, and safetensors has complex64 only: nothing was written to {path}")
-    metadata = {_KEY: json.dumps({"format": FORMAT, "kind": kind, **header})}
+    text, apart = json.dumps({"format": FORMAT, "kind": kind, **header}), _apart(tensors)
+    metadata = {_KEY: text, _CHECKSUM: _checksum(text, apart)}
     with written_whole(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # what the user's umask gives; safetensors would let nobody else read it
-        save_file(_apart(tensors), beside, metadata)
+        save_file(apart, beside, metadata)
         beside.chmod(mode)
 
 
@@ -77,7 +79,18 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
     header = _header(path, metadata[_KEY])
     if header["kind"] != kind:
         raise ValueError(f"{path} holds one {header['kind']}, expected one {kind}")
+    if metadata.get(_CHECKSUM) != _checksum(metadata[_KEY], tensors):
+        raise ValueError(f"{path} is damaged: it does not hold what was written to it")
     return tensors, header
+
+
+def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
+    """Eight hexadecimal digits for all that a file holds: safetensors would read a lost block as zeros."""
+    found = zlib.crc32(header.encode())
+    for name, tensor in sorted(tensors.items()):
+        found = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), found)
+        found = zlib.crc32(raw_bytes(tensor), found)
+    return f"{found:08x}"
 
 
 def _header(path: Path, text: str) -> dict[str, Any]:

@@ -97,3 +97,18 @@ def test_what_a_network_says_to_contexts_that_it_does_not_take() -> None:
 def test_integers_that_a_float_cannot_hold_are_refused() -> None:
     with pytest.raises(ValueError, match=r"integers that torch\.float32 cannot hold"):
         sampler(network()).act([[2**24 + 1, 0, 0]])
+
+
+def test_complex_contexts_are_for_complex_networks() -> None:
+    with pytest.raises(ValueError, match=r"the network takes real contexts, got torch\.complex64"):
+        sampler(network()).act(torch.randn(2, 3, dtype=torch.complex64))
+
+    class Magnitudes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2, dtype=torch.complex64)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x).abs()
+
+    assert len(sampler(Magnitudes()).act(torch.randn(2, 3, dtype=torch.complex64))) == 2

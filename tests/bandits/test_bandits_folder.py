@@ -11,6 +11,7 @@ import torch
 from test_bandits_sampler import QUICK, equal, filled, network, some, state
 
 from batchensemble.bandits import ThompsonSampler, Training, journal
+from batchensemble.bandits.ledger import Ledger
 
 
 def reopened(folder, **options):
@@ -126,11 +127,14 @@ def test_a_journal_that_lost_acknowledged_rewards_is_refused(tmp_path):
         reopened(tmp_path)
 
 
-def test_weights_that_the_power_cut_off_give_way_to_those_before(tmp_path):
+@pytest.mark.parametrize("lost", ["all after", "zeros after"])
+def test_weights_that_the_power_cut_off_give_way_to_those_before(tmp_path, lost):
     sampler = filled(folder=tmp_path, rounds=6)
     expected = state(sampler)
     sampler.close()
-    (tmp_path / "weights-000000003.safetensors").write_bytes(b"half")
+    whole = (tmp_path / "weights-000000002.safetensors").read_bytes()
+    left, rest = whole[: len(whole) // 2], bytes(len(whole) - len(whole) // 2)
+    (tmp_path / "weights-000000003.safetensors").write_bytes(left if lost == "all after" else left + rest)
     assert equal(state(reopened(tmp_path)), expected)
 
 
@@ -230,6 +234,57 @@ def test_an_interrupt_between_disk_and_memory(tmp_path, monkeypatch):
     expected = state(sampler)
     sampler.close()
     assert equal(state(reopened(tmp_path)), expected)
+
+
+@pytest.mark.parametrize("told", [0, 2], ids=["before memory", "within memory"])
+def test_decisions_that_an_interrupt_kept_from_the_caller_await_nothing(tmp_path, monkeypatch, told):
+    sampler = filled(folder=tmp_path, rounds=1)
+    first, awaiting, decide = sampler.decided, sampler.awaiting, Ledger._decide
+
+    def interrupted(ledger, event):
+        decide(ledger, {**event, **{name: event[name][:told] for name in ("contexts", "arms", "members")}})
+        ledger.decided = first
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_decide", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sampler.act(some(5))
+    made = sampler.act(some(1))
+    assert made.ids.tolist() == [first], "nobody was told of the others"
+    assert (sampler.decided, sampler.awaiting) == (first + 1, awaiting + 1)
+    sampler.close()
+    again = reopened(tmp_path)
+    assert equal(state(again), state(sampler))
+    with pytest.raises(ValueError, match=f"no decision {first + 3} awaits a reward: it was never made"):
+        again.update([first + 3], [1.0])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system cannot limit what a process may write")
+def test_weights_that_do_not_fit_lose_nothing_and_the_error_says_so(tmp_path):
+    import resource
+
+    def start(**options):
+        return ThompsonSampler(network(width=400), members=4, training=Training(every=4, steps=3), **options)
+
+    sampler, whole = start(folder=tmp_path), start()
+    contexts, rewards = some(6, width=400), [1.0, 2.0, 3.0, 4.0]
+    for one in (sampler, whole):
+        one.act(contexts)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    room = (tmp_path / "journal").stat().st_size + 1000
+    assert room < (tmp_path / "weights-000000000.safetensors").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"all rewards are on the disk, but not its weights\. Do not") as refused:
+            sampler.update([0, 1, 2, 3], rewards)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "run again" not in str(refused.value)
+    whole.update([0, 1, 2, 3], rewards)
+    assert equal(state(sampler), state(whole))
+    sampler.close()
+    assert equal(state(start(folder=tmp_path)), state(whole))
 
 
 def test_a_closed_sampler_keeps_nothing_and_says_so(tmp_path):

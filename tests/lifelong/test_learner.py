@@ -68,6 +68,22 @@ def test_a_hundred_later_tasks_leave_the_first_as_it_was_bit_for_bit(norm: str, 
         assert torch.equal(now[name][:2] if now[name].shape != tensor.shape else now[name], tensor), name
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("norm", ["statistics", "shared", "member"])
+def test_in_low_precision_too_rows_of_several_tasks_are_answered_as_before(norm: str, dtype: torch.dtype) -> None:
+    def task(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = images(seed)
+        return x.to(dtype), y
+
+    learner = Learner(backbone().to(dtype), head=5, norm=norm, training=QUICK)
+    learner.learn(task(0), "a")
+    learner.learn(task(1), "b")
+    x, _ = task(2)
+    before = learner(x, ["a", "b"] * 8)
+    learner.learn_together({f"later-{seed}": task(seed) for seed in range(30)}, training=Training(epochs=0))
+    assert torch.equal(learner(x, ["a", "b"] * 8), before)
+
+
 def test_the_first_task_trains_everything_and_later_ones_only_their_own() -> None:
     plain = backbone()
     learner = Learner(plain, head=5, training=QUICK)
@@ -271,8 +287,9 @@ def test_a_task_that_stalls_is_warned_of() -> None:
     learner.learn(separable(0))
     x, _ = separable(1)
     noise = torch.randint(2, (len(x),), generator=torch.Generator().manual_seed(0))
-    with pytest.warns(StalledTask, match="rank 1 may not be enough"):
-        learner.learn((x, noise), training=Training(epochs=1, batch_size=32, lr=1e-4))
+    for name in ("second", "third"):
+        with pytest.warns(StalledTask, match=f"task {name} ends .* rank 1 may not be enough"):
+            learner.learn((x, noise), name, training=Training(epochs=1, batch_size=32, lr=1e-4))
 
 
 def test_the_same_seed_gives_the_same_learner_whatever_else_draws_numbers() -> None:

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from batchensemble.checkpoint import load_checkpoint
 from batchensemble.lifelong import Epoch, Training
-from batchensemble.lifelong.checkpoint import Checkpoint, read_checkpoint
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool
 from batchensemble.lifelong.loop import Loop
 from batchensemble.optim import Diverged
@@ -115,7 +116,7 @@ def test_an_epoch_is_told_before_its_checkpoint_and_after_it(tmp_path: Path) -> 
     checkpoint = Checkpoint(tmp_path / "last.pt", {})
 
     def tell(when: str, epoch: Epoch) -> None:
-        saved = read_checkpoint(checkpoint.path)
+        saved = load_checkpoint(checkpoint.path)
         told.append((when, epoch.epoch, len(saved["epochs"]) if saved else 0))
 
     training = Training(epochs=2, batch_size=8, after_epoch=partial(tell, "before"))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from small_tasks import QUICK, data, net
+from torch import nn
 
 from batchensemble import files
 from batchensemble.lifelong import Learner
@@ -28,6 +29,24 @@ def test_a_task_travels_as_a_small_file(tmp_path: Path) -> None:
     assert Learner(net(8), head=32, folder=tmp_path / "all").tasks == ("a", "renamed", "c")
     with pytest.raises(ValueError, match="'renamed' is known already"):
         server.load_task(tmp_path / "b.safetensors", name="renamed")
+
+
+def test_what_is_read_from_files_is_in_evaluation_mode(tmp_path: Path) -> None:
+    def head(classes: int) -> nn.Module:
+        return nn.Sequential(nn.Dropout(), nn.Linear(32, classes))
+
+    def learner() -> Learner:
+        return Learner(net(), head=head, folder=tmp_path / "own", training=QUICK)
+
+    first, (x, _) = learner(), data(5)
+    first.learn(data(0), "a")
+    first.save_task("a", tmp_path / "a")
+    again = learner()
+    assert not any(module.training for module in again.modules())
+    assert torch.equal(again(x, "a"), first(x, "a"))
+    again.load_task(tmp_path / "a", "copy")
+    assert not any(module.training for module in again.modules())
+    assert torch.equal(again(x, "copy"), first(x, "a"))
 
 
 def test_loading_a_task_leaves_random_numbers_as_they_are(tmp_path: Path) -> None:

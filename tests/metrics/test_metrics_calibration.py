@@ -169,8 +169,32 @@ def test_the_temperature_a_model_already_has_does_not_matter() -> None:
     assert one == pytest.approx(three, rel=1e-9)
 
 
-def test_temperature_needs_two_rows_and_finite_logarithms() -> None:
+def test_classes_without_probability_do_not_matter() -> None:
+    probs, labels = some(200, classes=3)
+    wider = torch.zeros(200, 5, dtype=torch.float64)
+    wider[:, [0, 2, 3]] = probs  # as the rows of a task with fewer classes than others in one prediction
+    labels_there = torch.tensor([0, 2, 3])[labels]
+    assert fit_temperature(wider.log(), labels_there) == pytest.approx(fit_temperature(probs.log(), labels), rel=1e-12)
+    found, expected = (
+        temperature_scaled_nll(p.log(), y, torch.Generator().manual_seed(0))
+        for p, y in ((wider, labels_there), (probs, labels))
+    )
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_label_without_probability_is_infinitely_bad_at_every_temperature() -> None:
+    probs, labels = some(50)
+    more = torch.cat([probs, torch.tensor([[0.1, 0.0, 0.7, 0.2, 0.0]], dtype=torch.float64)]).log()
+    wrong = torch.cat([labels, torch.tensor([1])])
+    assert fit_temperature(more, wrong) == fit_temperature(probs.log(), labels)
+    assert temperature_scaled_nll(more, wrong) == nll_from_log_probs(more, wrong) == float("inf")
+    right = torch.tensor([[0.8, 0.1, 0.1], [0.7, 0.0, 0.3]]).log()
+    with pytest.warns(UserWarning, match=r"every label is the most probable class.* bound 0\.01"):
+        assert fit_temperature(right, torch.tensor([0, 1])) == 0.01
+    assert fit_temperature(torch.eye(2).log(), torch.tensor([1, 0])) == 1
+    assert temperature_scaled_nll(torch.eye(2).log(), torch.tensor([0, 1])) == 0
+
+
+def test_temperature_needs_two_rows() -> None:
     with pytest.raises(ValueError, match="two rows at least"):
         temperature_scaled_nll(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([0]))
-    with pytest.raises(ValueError, match="must be finite"):
-        fit_temperature(torch.eye(2).log(), torch.tensor([0, 1]))

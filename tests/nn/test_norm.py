@@ -224,6 +224,22 @@ def test_half_precision_statistics_are_computed_wide(dtype: torch.dtype) -> None
     assert (ours.float() - theirs.float()).abs().mean() < 0.02
 
 
+@every_owner
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_half_precision_a_norm_is_as_exact_as_torchs_own(dtype: torch.dtype, owner: Any) -> None:
+    layer: Any = norm("2d", {}).eval()
+    layer.running_mean.copy_(3 + torch.rand(M, C))
+    layer.running_var.copy_(0.1 * torch.rand(M, C) + 0.05)
+    layer, ids = layer.to(dtype), ids_of(owner)
+    x = (3 + 0.3 * torch.randn(N, C, 16, 16)).to(dtype)
+    ours = travel(Route(M, N, owner), layer, x).double()
+    for i in ids.unique().tolist():
+        mine, plain = ids == i, layer.plain(i)
+        exact = copy.deepcopy(plain).double()(x[mine].double())
+        error, torchs = ((y - exact).abs().mean() for y in (ours[mine], plain(x[mine]).double()))
+        assert error < 1.2 * torchs
+
+
 def test_norms_of_one_network_are_not_touched_by_another() -> None:
     net = nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C))
     before = copy.deepcopy(net.state_dict())

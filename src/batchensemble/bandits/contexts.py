@@ -47,6 +47,8 @@ class Contexts:
             raise ValueError(f"expected contexts of shape (N, ...), got {tuple(given.shape)}")
         if self.shape is not None and tuple(given.shape[1:]) != self.shape:
             raise ValueError(f"expected contexts of shape {('N', *self.shape)}, got {tuple(given.shape)}")
+        if given.is_complex() and not self.model.dtype.is_complex:
+            raise ValueError(f"the network takes real contexts, got {given.dtype}")
         x = given.to(self._type_for(given), copy=True)  # the caller may reuse its own
         if not x.isfinite().all():
             raise ValueError("contexts must be finite, but hold NaN or infinity")

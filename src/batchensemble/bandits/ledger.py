@@ -122,6 +122,9 @@ class Ledger:
 
     def _decide(self, event: Event) -> None:
         first = int(event["first"])
+        # after an interrupt between disk and memory ids are given again: nobody was told of the decisions that had them
+        while self.awaiting and next(reversed(self.awaiting)) >= first:
+            self.awaiting.popitem()
         entries = zip(event["contexts"], event["arms"].tolist(), event["members"].tolist(), strict=True)
         for number, entry in enumerate(entries, first):
             self.awaiting[number] = Awaiting(*entry)

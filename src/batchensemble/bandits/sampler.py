@@ -1,5 +1,6 @@
 """Thompson sampling for services: decisions by id, rewards whenever they come, nothing lost in between."""
 
+import os
 import threading
 import warnings
 from collections.abc import Sequence
@@ -203,7 +204,19 @@ class ThompsonSampler:
                 f"training {self.trainings} diverged, and the weights of before were kept: lower lr", stacklevel=4
             )
         if self._journal is not None:
-            write_weights(self._journal.path.parent, self._trainer.state(), self.trainings, self.observed)
+            self._write_weights(self._journal.path.parent)
+
+    def _write_weights(self, folder: Path) -> None:
+        """Write weights after a training; if they do not fit, say that nothing is lost nevertheless."""
+        try:
+            write_weights(folder, self._trainer.state(), self.trainings, self.observed)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else error
+            raise OSError(
+                error.errno,
+                f"{reason}: training {self.trainings} is done and all rewards are on the disk, but not its weights. Do "
+                f"not report rewards again: the next training, or a restart, writes weights to {folder}",
+            ) from error
 
     # ---- files -----------------------------------------------------------------------------------------------------
 

@@ -31,20 +31,16 @@ class Checkpoint:
         Raises:
             DamagedCheckpoint: the file is damaged.
         """
-        state = read_checkpoint(self.path)
+        state = load_checkpoint(self.path)
+        if state is not None and "identity" not in state:
+            raise DamagedCheckpoint(
+                f"{self.path} does not say whose training it holds: delete it, and the task starts anew"
+            )
         if state is None or state["identity"] == dict(self.identity):
             return state
-        warnings.warn(f"{self.path} is of another training, which is given up: this one starts anew", stacklevel=5)
+        others = [key for key, value in self.identity.items() if state["identity"].get(key) != value]
+        what = f" with other {' and '.join(others)}" if others else ""
+        warnings.warn(
+            f"{self.path} is of another training{what}, which is given up: this one starts anew", stacklevel=5
+        )
         return None
-
-
-def read_checkpoint(path: Path) -> dict[str, Any] | None:
-    """The state in a checkpoint's file, whichever training it belongs to; `None` if there is no file.
-
-    Raises:
-        DamagedCheckpoint: the file is damaged.
-    """
-    state = load_checkpoint(path)
-    if state is not None and "identity" not in state:
-        raise DamagedCheckpoint(f"{path} does not say whose training it holds: delete it, and the task starts anew")
-    return state

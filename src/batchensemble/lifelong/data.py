@@ -156,7 +156,7 @@ def batches(pool: Pool, size: int, seed: int, workers: int = 0) -> Iterator[Batc
         sampler=_Shuffled(len(pool), generator),
         drop_last=len(pool) >= size,
         num_workers=workers,
-        collate_fn=_as_it_is,
+        collate_fn=as_it_is,
         generator=generator,
     )
     with torch.device("cpu"):  # where the generator is, wherever torch puts tensors by default
@@ -182,5 +182,6 @@ def steps_of(pool: Pool, size: int) -> int:
     return max(1, len(pool) // size)
 
 
-def _as_it_is(batch: Any) -> Any:
+def as_it_is(batch: Any) -> Any:
+    """What a loader makes of a batch that a dataset gives as a whole."""
     return batch

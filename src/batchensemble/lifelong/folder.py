@@ -1,28 +1,31 @@
 """A learner's folder: what lies in it, in which order it is written, and what counts after a kill."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from batchensemble import files
-from batchensemble.checkpoint import DamagedCheckpoint
-from batchensemble.disk import held
+from batchensemble.disk import Busy, held, sync_folder, written_whole
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning
-from batchensemble.lifelong.checkpoint import Checkpoint, read_checkpoint
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule
+from batchensemble.lifelong.identity import digest, of_rows
 from batchensemble.lifelong.network import Tasks
 from batchensemble.lifelong.training import Training
+
+LEARNED = "learned"  # among new files: a mark that the training in the folder's checkpoint is what they come from
 
 
 @dataclass(frozen=True)
 class Folder:
     """A learner's folder: `shared.safetensors`, a file per task, and the checkpoint of what is being learned.
 
-    Without shared weights, no task counts; shared weights without any task are those of a first one cut short. Tasks
-    that were learned together count once all of their files are there.
+    Files that belong together are written into a folder of their own, `.new`, which appears when it is complete. From
+    then on they count, and are moved to their places; after a kill, whoever comes next does the rest.
     """
 
     path: Path
@@ -43,117 +46,144 @@ class Folder:
         """Where a training is kept while it lasts."""
         return self.path / "learning.pt"
 
-    def _files(self) -> set[Path]:
+    @property
+    def _new(self) -> Path:
+        """Where files are that count, but are not in their places yet."""
+        return self.path / ".new"
+
+    def _tasks(self) -> set[Path]:
         """The files of all tasks."""
         return set(self.path.glob("task-*.safetensors"))
-
-    def _whole(self) -> set[Path]:
-        """The files of the tasks that count, unread."""
-        return self._files() - self._torn() if self.shared.exists() else set()
-
-    def _torn(self) -> set[Path]:
-        """Files of tasks that were learned together, if a kill came before the last of them was written."""
-        together = self._just_learned()
-        return set() if together <= self._files() else together
-
-    def _just_learned(self) -> set[Path]:
-        """The files of tasks whose training was done, but whose checkpoint is still there after a kill."""
-        state = None
-        with suppress(DamagedCheckpoint):  # it is reported when the next task is learned
-            state = read_checkpoint(self.unfinished)
-        if not state or "optimizer" in state:  # the training was not done
-            return set()
-        return {self.task(name) for name, *_ in state["identity"]["tasks"]}
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def load_(self, tasks: Tasks, rule: HeadRule) -> None:
-        """Read everything that counts, in the order in which it was learned.
+        """Read everything, in the order in which it was learned. Shared weights without any task do not count.
 
         Args:
             tasks: where to put it; no task is known there yet.
             rule: how heads are made.
+
+        Raises:
+            ValueError: there are tasks, but not the weights that they share.
         """
-        paths = sorted(self._whole(), key=lambda path: (int(files.read(path, "task")[1]["number"]), path.name))
+        self._await_new_files()
+        paths = sorted(self._tasks(), key=lambda path: (files.read(path, "task")[1]["number"], path.name))
         if not paths:
             return
+        if not self.shared.exists():
+            raise ValueError(
+                f"{self.path} holds {_listed(paths)}, but not {self.shared.name}, the weights that they share: "
+                "restore that file, e.g. from where the folder was copied from; no task can answer without it"
+            )
         storage.load_shared_(tasks, self.shared)
         shared = files.fingerprints(tasks.ensemble.net)
         for path in paths:
             storage.load_task_(tasks, path, rule, shared)
+        tasks.requires_grad_(False)
+
+    def _await_new_files(self) -> None:
+        """Wait for a process that is moving files to their places; if it was killed, do that for it."""
+        while self._new.exists():
+            with suppress(Busy), self._locked():
+                self.put_in_place()
+            time.sleep(0.01)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def held(self, known: Iterable[str]) -> Iterator[None]:
+    def held(self, known: Iterable[str], to_replace: bool = False) -> Iterator[None]:
         """Reserve the folder for this process alone, until it is released or the process ends.
-
-        The lock is inside the folder, since the one around it may belong to somebody else.
 
         Args:
             known: names of all tasks that the learner knows.
+            to_replace: everything will be written, so it does not matter if something is missing.
 
         Raises:
             Busy: another process is learning here.
-            ValueError: the folder holds tasks that the learner does not know.
+            ValueError: the folder holds other tasks than the learner knows.
         """
-        advice = "wait for it, or give this learner a folder of its own"
-        with held(self.path / ".lock", f"another process is learning in {self.path}: {advice}"):
-            unknown = self._whole() - {self.task(name) for name in known}
-            if unknown:
+        with self._locked():
+            self.put_in_place()
+            there, expected = self._tasks(), {self.task(name) for name in known}
+            if there - expected:
                 raise ValueError(
-                    f"{self.path} holds tasks that were not there when it was opened, "
-                    f"{', '.join(sorted(path.name for path in unknown))}: open it with a new learner"
+                    f"{self.path} holds tasks that this learner does not know, {_listed(there - expected)}: "
+                    "open it with a new learner, or choose another folder"
+                )
+            if expected - there and not to_replace:
+                raise ValueError(
+                    f"{self.path} no longer holds {_listed(expected - there)}: open it with a new learner, or write "
+                    "everything that this one knows, by save()"
                 )
             yield
 
+    def _locked(self) -> AbstractContextManager[None]:
+        """The lock is inside the folder, since the one around it may belong to somebody else."""
+        advice = "wait for it, or give this learner a folder of its own"
+        return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
+
     def checkpoint(
-        self, known: Tasks, settled: bool, beginning: Beginning, parts: Sequence[Part], training: Training
+        self,
+        known: Tasks,
+        settled: bool,
+        beginning: Beginning,
+        trainee: Tasks,
+        parts: Sequence[Part],
+        training: Training,
     ) -> Checkpoint:
         """The checkpoint of new tasks' training, identified by everything that would make it another training.
 
         Args:
             known: the tasks so far.
             settled: whether their shared weights are final.
-            beginning: how the new ones start.
+            beginning: how new ones start.
+            trainee: the new ones.
             parts: their data.
             training: how they are trained.
         """
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "training": training.identity(),
+            "data": [of_rows(part, training.workers) for part in parts],
+            "laterals": [head.sources for head in trainee.heads],
+            "settings": training.identity(),
             "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
-            "shared": storage.digest(files.fingerprints(known.ensemble.net)),
+            "shared weights": digest(files.fingerprints(known.ensemble.net)),
         }
         return Checkpoint(self.unfinished, identity)
 
-    def save(self, tasks: Tasks, names: Sequence[str]) -> None:
-        """Write some tasks; if these are all of them, first what they share.
+    def write(self, tasks: Tasks, names: Sequence[str], learned: bool = False) -> None:
+        """Write some tasks, and what all share if these are all of them or it is not there: everything or nothing.
+
+        They count from now on; `put_in_place` is to follow.
 
         Args:
             tasks: all tasks.
             names: names of those to write.
-
-        Raises:
-            ValueError: all tasks are to be written, and the folder holds others.
+            learned: they were just learned, and their checkpoint is needed no more.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        if len(names) == len(tasks.names):
-            strangers = self._files() - {self.task(name) for name in names}
-            if strangers:
-                raise ValueError(
-                    f"{self.path} holds other tasks, {', '.join(sorted(path.name for path in strangers))}: "
-                    "delete them, or choose another folder"
-                )
-            storage.save_shared(tasks, self.shared)
-        shared = files.fingerprints(tasks.ensemble.net)
-        for name in names:
-            storage.save_task(tasks, tasks.place(name), self.task(name), shared)
+        with written_whole(self._new, of=self.path) as beside:
+            beside.mkdir()
+            there = Folder(beside)
+            if len(names) == len(tasks.names) or not self.shared.exists():
+                storage.save_shared(tasks, there.shared)
+            shared = files.fingerprints(tasks.ensemble.net)
+            for name in names:
+                storage.save_task(tasks, tasks.place(name), there.task(name), shared)
+            if learned:
+                (beside / LEARNED).touch()
+        sync_folder(self.path)
 
-    def finish(self, tasks: Tasks, names: Sequence[str]) -> None:
-        """Write what was just learned, as `save` does; only then is its checkpoint deleted."""
-        self.save(tasks, names)
-        self.unfinished.unlink(missing_ok=True)
+    def put_in_place(self) -> None:
+        """Move what was written to where it belongs."""
+        if self._new.exists():
+            for path in sorted(self._new.iterdir()):
+                if path.name == LEARNED:
+                    self.unfinished.unlink(missing_ok=True)
+                    path.unlink()
+                else:
+                    path.replace(self.path / path.name)
+            self._new.rmdir()
 
     def forget(self, tasks: Tasks, name: str) -> None:
         """Delete the file of a task that was dropped.
@@ -165,10 +195,12 @@ class Folder:
             tasks: those that stay.
             name: the task that was dropped.
         """
-        if (together := self._just_learned()) and together <= self._files():
-            self.unfinished.unlink()  # or, once a file is gone, it would look as if a kill had come in between
         newest = max(tasks.numbers)
         if newest + 1 < tasks.learned:
             place = tasks.numbers.index(newest)
             storage.save_task(tasks, place, self.task(tasks.names[place]))
         self.task(name).unlink(missing_ok=True)
+
+
+def _listed(paths: Iterable[Path]) -> str:
+    return ", ".join(sorted(path.name for path in paths))

@@ -61,6 +61,11 @@ class TaskHead(nn.Module):
                 raise ValueError("lateral connections need to know the number of features: give it as head=")
             self.lateral = Lateral(sources, self.features)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the tasks that it looks at."""
+        return self.lateral.sources if self.lateral else ()
+
     def forward(self, features: Tensor, others: list[Tensor]) -> Tensor:
         """Logits for a task's own features and those of the tasks that it looks at."""
         if self.features is not None and features.shape[1:] != (self.features,):

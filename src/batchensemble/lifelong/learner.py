@@ -1,7 +1,7 @@
 """One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -163,22 +163,21 @@ class Learner(nn.Module):
             progress: see `learn`.
         """
         parts = parts_of(tasks, classes or {}, self.tasks)
-        with nullcontext() if self.folder is None else self.folder.held(self.tasks):
+        with self._held():
             return self._learn(parts, training or self.training_settings, progress)
 
     def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
         folder, trainee = self.folder, self._trainee(parts, training)
-        checkpoint = folder.checkpoint(self.network, self._settled, self.beginning, parts, training) if folder else None
+        whose = (self.network, self._settled, self.beginning, trainee, parts, training)
+        checkpoint = folder.checkpoint(*whose) if folder else None
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
             history = loop.run()
-        first = self.network.skill
-        self._adopt(trainee)
+        first, network = self.network.skill, self._joined_by(trainee)
         if first is None and history:
-            self.network.skill = skill(history[-1].accuracy, parts)
-        if folder is not None:
-            folder.finish(self.network, trainee.names)
+            network.skill = skill(history[-1].accuracy, parts)
+        self._become(network, trainee.names, learned=True)
         if first is not None and history:
             warn_if_stalled(history[-1], parts, first, self.network.ensemble.settings.rank)
         return history
@@ -201,12 +200,26 @@ class Learner(nn.Module):
             return self.beginning.later(self.network, parts, training.augment)
         return self.beginning.first(self.network, parts)
 
-    def _adopt(self, trainee: Tasks) -> None:
-        trainee.eval().requires_grad_(False)
-        if self._settled:
-            self.network.adopt(trainee, instead=not self.tasks)
-        else:
-            self.network = Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
+    def _joined_by(self, trainee: Tasks) -> Tasks:
+        """All tasks, those in training included."""
+        if not self._settled:
+            return Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
+        network = self.network.twin()
+        network.adopt(trainee)
+        return network
+
+    def _held(self) -> AbstractContextManager[None]:
+        """For everything that writes to the folder: one process at a time, and one learner that knows all tasks."""
+        return nullcontext() if self.folder is None else self.folder.held(self.tasks)
+
+    def _become(self, network: Tasks, names: Sequence[str], learned: bool = False) -> None:
+        """Write tasks of a network, then be it: if they cannot be written, the learner is as it was."""
+        network.eval()
+        if self.folder is not None:
+            self.folder.write(network, names, learned)
+        self.network = network.requires_grad_(False)
+        if self.folder is not None:
+            self.folder.put_in_place()
 
     def _free_name(self) -> int:
         number = self.network.learned
@@ -250,9 +263,12 @@ class Learner(nn.Module):
         Raises:
             ValueError: it is the only one, or another task looks at it.
         """
-        self.network.drop(task)
-        if self.folder is not None:
-            self.folder.forget(self.network, str(task))
+        with self._held():
+            network = self.network.twin()
+            network.drop(task)
+            if self.folder is not None:
+                self.folder.forget(network, str(task))
+            self.network = network
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
@@ -266,15 +282,26 @@ class Learner(nn.Module):
             name: by default the one in the file.
         """
         wanted = None if name is None else checked_name(name)
-        newest = self.network.learned  # whatever it was elsewhere
-        taken = storage.load_task_(self.network, Path(path), self.beginning.head, name=wanted, number=newest)
-        if self.folder is not None:
-            self.folder.save(self.network, [taken])
+        with self._held():
+            network = self.network.twin()
+            newest = network.learned  # whatever it was elsewhere
+            taken = storage.load_task_(network, Path(path), self.beginning.head, name=wanted, number=newest)
+            self._become(network, [taken])
         return taken
 
     def save(self, folder: str | Path) -> None:
-        """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task."""
-        Folder(Path(folder)).save(self.network, self.tasks)
+        """Write everything to a folder that `Learner(..., folder=...)` reads: shared weights, and a file per task.
+
+        A learner that is there already is replaced; a process killed at any moment leaves the old one or the new one.
+
+        Raises:
+            Busy: another process is learning there.
+            ValueError: the folder holds tasks that this learner does not know.
+        """
+        there = Folder(Path(folder).absolute())
+        with there.held(self.tasks, to_replace=True):
+            there.write(self.network, self.tasks)
+            there.put_in_place()
 
 
 def _objective(trainee: Tasks, training: Training) -> Objective:

@@ -65,7 +65,7 @@ class Tasks(nn.Module):
     def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
         head: TaskHead = self.heads[place]  # type: ignore[assignment]
         home = self._earlier[0] or self
-        others = [home.seen(x, source) for source in head.lateral.sources] if head.lateral else []
+        others = [home.seen(x, source) for source in head.sources]
         return head(features, others)  # type: ignore[no-any-return]
 
     @torch.no_grad()
@@ -103,19 +103,21 @@ class Tasks(nn.Module):
         place = self.place(task)
         head: TaskHead = self.heads[place]  # type: ignore[assignment]
         if head.lateral is not None:
-            raise ValueError(f"task '{task}' looks at {head.lateral.sources}: no plain network says what it says")
+            raise ValueError(f"task '{task}' looks at {head.sources}: no plain network says what it says")
         layers = {"backbone": self.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
         return nn.Sequential(OrderedDict(layers)).eval()
 
-    @torch.no_grad()
-    def adopt(self, others: "Tasks", instead: bool = False) -> None:
-        """Take over tasks that trained elsewhere; those that are here answer as before.
+    def twin(self) -> "Tasks":
+        """The same tasks, to be changed while these stay as they are; all but the members' rows is shared."""
+        body = twin_of(self.ensemble).keep_members(range(len(self.ensemble)))
+        new = Tasks(body, self.names, list(self.heads))  # type: ignore[arg-type]
+        new.numbers, new.learned, new.skill = list(self.numbers), self.learned, self.skill
+        return new
 
-        Args:
-            others: the tasks.
-            instead: put the first of them into the place of a member that is no task yet.
-        """
-        before = 0 if instead else len(self.ensemble)
+    @torch.no_grad()
+    def adopt(self, others: "Tasks") -> None:
+        """Take over tasks that trained elsewhere; those that are here answer as before."""
+        before = len(self.ensemble) if self.names else 0  # without tasks, there is one member that is none yet
         missing = before + len(others.names) - len(self.ensemble)
         if missing:
             self.ensemble.add_members(missing, like=0)
@@ -133,7 +135,7 @@ class Tasks(nn.Module):
         if len(self.names) == 1:
             raise ValueError(f"task '{name}' is the only one: make a new learner instead of an empty one")
         for other, head in zip(self.names, self.heads, strict=True):
-            if head.lateral is not None and name in head.lateral.sources:  # type: ignore[union-attr, operator]
+            if name in head.sources:  # type: ignore[operator]
                 raise ValueError(f"task '{other}' looks at task '{name}': forget that one first")
         self.ensemble.keep_members([i for i in range(len(self.names)) if i != place])
         del self.names[place], self.numbers[place], self.heads[place]

@@ -1,9 +1,7 @@
 """What the files of a learner hold: what all tasks share, and what is a task's own."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,9 +9,9 @@ from torch import Tensor
 from batchensemble import files
 from batchensemble.ensemble import Ensemble
 from batchensemble.lifelong.head import HeadRule, TaskHead
+from batchensemble.lifelong.identity import digest
 from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, twin_for_new_tasks
-from batchensemble.optim import freeze_shared_
 from batchensemble.seeds import seeded
 
 
@@ -27,13 +25,12 @@ def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | 
         shared: fingerprints of what all tasks share, for callers that save several.
     """
     head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
-    sources = head.lateral.sources if head.lateral else ()
     header = {
         "name": tasks.names[place],
         "classes": head.classes,
         "number": tasks.numbers[place],
         "learned": tasks.learned,
-        "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in sources},
+        "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in head.sources},
         "fingerprints": dict(files.fingerprints(tasks.ensemble.net) if shared is None else shared),
     }
     files.write(path, "task", _own(tasks, place), header)
@@ -48,7 +45,7 @@ def load_task_(
     name: str | None = None,
     number: int | None = None,
 ) -> str:
-    """Add the task in a file to those that are known, whose shared weights are final from now on.
+    """Add the task in a file to those that are known.
 
     Args:
         tasks: the tasks that are known.
@@ -68,8 +65,7 @@ def load_task_(
     own = files.fingerprints(tasks.ensemble.net) if shared is None else shared
     found = _read_task(tasks, path, rule, own, name, number)
     check_new(found.names[0], tasks.names, "load it under another name")
-    freeze_shared_(tasks.ensemble)
-    tasks.adopt(found.eval().requires_grad_(False), instead=not tasks.names)
+    tasks.adopt(found.eval())
     return found.names[0]
 
 
@@ -112,15 +108,6 @@ def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]
     files.check_fit(path, tensors, targets)
     for name, target in targets.items():
         target.copy_(tensors[name])
-
-
-def digest(tensors: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
-    """Sixteen hexadecimal digits that identify tensors or plain values."""
-    found = hashlib.sha256()
-    for name, value in tensors.items():
-        found.update(name.encode())
-        found.update(files.raw_bytes(value) if isinstance(value, Tensor) else str(value).encode())
-    return found.hexdigest()[:16]
 
 
 def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from batchensemble.metrics.checks import checked_labels, checked_log_probs, checked_probs, checked_values
+from batchensemble.metrics.checks import checked_labels, checked_log_probs, checked_probs
 from batchensemble.metrics.classification import nll_from_log_probs
 
 BINS = 15
@@ -113,7 +113,8 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
 
     The NLL is convex in `1 / T`, so Newton's steps, kept inside a bracket around the minimum, find it. Where
     the NLL is flat (every class equally likely) T stays 1. Where it falls up to a bound (every label is the most
-    probable class, or the answers know less than nothing) T is that bound, and a warning says why.
+    probable class, or the answers know less than nothing) T is that bound, and a warning says why. Rows whose label has
+    probability zero, and so an infinite NLL at every T, do not count.
 
     Shape:
         log_probs `(rows, classes)`, labels `(rows,)`.
@@ -185,8 +186,12 @@ def _sum_by_bin(values: Tensor, where: Tensor, bins: int) -> Tensor:
 
 def _fitted(log_probs: Tensor, labels: Tensor) -> float:
     """What `fit_temperature` returns."""
-    log_probs = checked_values(checked_log_probs(log_probs), "log probabilities", ("rows", "classes"))
+    log_probs = checked_log_probs(log_probs)
     labels = checked_labels(labels, log_probs)
+    possible = log_probs.gather(1, labels[:, None])[:, 0].isfinite()
+    log_probs, labels = log_probs[possible], labels[possible]
+    if not len(labels):
+        return 1.0
     low, high, inverse = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE, 1.0
     at_low, at_high = (_derivatives(log_probs, labels, end)[0] for end in (low, high))
     if at_low > FLAT:
@@ -208,6 +213,7 @@ def _fitted(log_probs: Tensor, labels: Tensor) -> float:
 def _derivatives(log_probs: Tensor, labels: Tensor, inverse: float) -> tuple[float, float]:
     """First and second derivative of the NLL by `1 / T`: E[log p] - log p(y), and the variance of log p."""
     scaled = (log_probs * inverse).softmax(-1)
+    log_probs = log_probs.masked_fill(log_probs.isneginf(), 0)  # p log p is 0 for a probability of zero
     mean = (scaled * log_probs).sum(-1, keepdim=True)
     of_label = torch.take_along_dim(log_probs, labels[:, None], dim=-1)
     variance = (scaled * (log_probs - mean).square()).sum(-1)

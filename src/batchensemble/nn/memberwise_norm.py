@@ -102,7 +102,7 @@ def normalised(
     Each of these four may be `(channels)`, for all members, or `(members, channels)`.
     """
     wide, rows = wide_type(x.dtype), Rows(len(s), None)
-    scale, shift = scale_and_shift(mean, var.to(wide), weight, bias, eps)
+    scale, shift = scale_and_shift(mean, var, weight, bias, eps)
     if scale.ndim == 2:
         y = rows.affine(x.to(wide), _settled(s * scale), _settled(shift), at=1)
         y = y if x.ndim > 2 else y.clone()  # joined rows are a view, which no ReLU could write into
@@ -116,8 +116,8 @@ def normalised(
 def scale_and_shift(
     mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """The scale and shift with which a norm is `x * scale + shift`."""
-    inverse = torch.rsqrt(var + eps)
+    """The scale and shift with which a norm is `x * scale + shift`, computed at least in float32."""
+    inverse = torch.rsqrt(var.to(wide_type(var.dtype)) + eps)  # so all that follows from it is wide, too
     # `mean * scale`, in the order that Triton 3.6 can compile beside sums over few rows
     level = _times(mean * inverse, weight)
     return _times(inverse, weight), -level if bias is None else bias - level

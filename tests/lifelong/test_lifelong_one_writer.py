@@ -1,0 +1,112 @@
+"""One learner at a time writes to a folder, and only one that knows what is there."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_tasks import QUICK, data, net
+
+from batchensemble.disk import Busy
+from batchensemble.lifelong import Learner
+
+WRITING: dict[str, Callable[[Learner, Path], object]] = {
+    "learn": lambda learner, folder: learner.learn(data(4), "new"),
+    "load_task": lambda learner, folder: learner.load_task(folder.with_name("task"), "new"),
+    "forget": lambda learner, folder: learner.forget("b"),
+    "save": lambda learner, folder: learner.save(folder),
+}
+all_that_writes = pytest.mark.parametrize("write", WRITING.values(), ids=WRITING)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two tasks, and a file of a task beside it."""
+    learner = Learner(net(), head=32, folder=tmp_path / "own", training=QUICK)
+    for seed, name in enumerate("ab"):
+        learner.learn(data(seed), name)
+    learner.save_task("a", tmp_path / "task")
+    return tmp_path / "own"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from batchensemble.lifelong.folder import Folder
+with Folder(Path(sys.argv[1])).held("ab"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@all_that_writes
+def test_a_folder_belongs_to_one_process_at_a_time(folder: Path, write: Callable[[Learner, Path], object]) -> None:
+    learner, before = Learner(net(), head=32, folder=folder, training=QUICK), contents(folder)
+    command = [sys.executable, "-c", HOLDER, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(Busy, match="another process is learning in"):
+            write(learner, folder)
+        holder.kill()
+    assert contents(folder) == before
+    assert learner.tasks == ("a", "b")
+    write(learner, folder)  # the lock went with the process
+    assert Learner(net(1), head=32, folder=folder).tasks == learner.tasks
+
+
+@all_that_writes
+def test_what_another_learner_put_into_the_folder_is_not_written_over(
+    folder: Path, write: Callable[[Learner, Path], object]
+) -> None:
+    first, second = (Learner(net(seed), head=32, folder=folder, training=QUICK) for seed in (0, 1))
+    first.learn(data(2), "new")
+    before = contents(folder)
+    with pytest.raises(ValueError, match=r"this learner does not know, task-new\.safetensors: open it"):
+        write(second, folder)
+    assert contents(folder) == before
+    assert second.tasks == ("a", "b")
+
+
+@all_that_writes
+def test_tasks_that_another_learner_has_forgotten_are_missed(
+    folder: Path, write: Callable[[Learner, Path], object]
+) -> None:
+    first, second = (Learner(net(seed), head=32, folder=folder, training=QUICK) for seed in (0, 1))
+    first.forget("b")
+    if write is WRITING["save"]:
+        write(second, folder)  # which brings them back
+    else:
+        with pytest.raises(ValueError, match=r"no longer holds task-b\.safetensors: open it with a new learner, or"):
+            write(second, folder)
+    assert second.tasks == ("a", "b")
+    assert Learner(net(), head=32, folder=folder).tasks == (("a", "b") if write is WRITING["save"] else ("a",))
+
+
+def test_whoever_opens_a_folder_waits_for_files_on_their_way_to_their_places(folder: Path) -> None:
+    learner = Learner(net(), head=32, folder=folder, training=QUICK)
+    there = learner.folder
+    assert there is not None
+    moving = threading.Event()
+
+    def write() -> None:
+        with there.held("ab"):
+            there.write(learner.network, "ab")
+            (there.path / ".new" / "shared.safetensors").replace(there.shared)
+            moving.set()
+            time.sleep(0.3)
+            there.put_in_place()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert moving.wait(10)
+    assert Learner(net(), head=32, folder=folder).tasks == ("a", "b")
+    assert not (folder / ".new").exists()
+    writer.join()
