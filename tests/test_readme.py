@@ -2,6 +2,7 @@
 
 A block after the line `<!-- not run: reason -->` is only compiled. Where a page says what a line prints,
 `print(...)  # 0.97: what it is`, that is what it prints, give or take a little, since random numbers differ by version.
+The same goes for first words, `print(...)  # An ensemble: ...`.
 """
 
 import re
@@ -21,6 +22,7 @@ BLOCK = re.compile(
     re.M | re.S,
 )
 PRINTED = re.compile(r"^print\((?P<shown>.+)\) +# (?P<number>\d+\.\d+)", re.M)
+BEGINS = re.compile(r"^print\((?P<shown>.+)\) +# (?P<words>[A-Z][\w ]*:)", re.M)
 A_LITTLE = 0.03
 
 
@@ -61,6 +63,8 @@ def test_the_blocks_of_a_page_run(page: Path, tmp_path, monkeypatch) -> None:
             exec(compiled, namespace)
             for match in PRINTED.finditer(code):
                 assert float(eval(match["shown"], namespace)) == pytest.approx(float(match["number"]), abs=A_LITTLE)
+            for match in BEGINS.finditer(code):
+                assert str(eval(match["shown"], namespace)).startswith(match["words"])
     if page.name == "README.md":
         assert namespace["report"].verdict in page.read_text()
 
