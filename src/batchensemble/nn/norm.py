@@ -29,7 +29,6 @@ class MemberNorm(MemberModule):
     def __init__(self, *args: Any, members: int, **kwargs: Any) -> None:
         count = check_count("members", members)
         super().__init__(*args, **kwargs)
-        self.plain_type = type(self).__bases__[-1]
         self.members = count
         self.stack_(*self.stacked)
 
