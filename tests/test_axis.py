@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from batchensemble.axis import Edge
-from batchensemble.trees import tensors
+from batchensemble.nn.trees import tensors
 
 M, N = 3, 4
 

@@ -13,7 +13,17 @@ import batchensemble as be
 from batchensemble.nn.member import converted_layers
 
 close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
-HEADS: dict[str, Any] = {"plain": partial(nn.Linear, 6, 5), "with members": partial(be.nn.Linear, 6, 5, members=M)}
+
+
+class Head(be.nn.Linear):
+    """A user's subclass of a layer with members."""
+
+
+HEADS: dict[str, Any] = {
+    "plain": partial(nn.Linear, 6, 5),
+    "with members": partial(be.nn.Linear, 6, 5, members=M),
+    "of a class of its own": partial(Head, 6, 5, members=M),
+}
 
 
 def with_new_head(kind: str) -> be.Ensemble:

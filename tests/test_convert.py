@@ -2,6 +2,8 @@
 
 import copy
 import inspect
+import re
+from pathlib import Path
 from types import MethodType
 
 import pytest
@@ -43,9 +45,9 @@ def test_only_networks_are_converted_and_loaded_into() -> None:
             take(mlp().state_dict())
 
 
-@pytest.mark.parametrize("members", [0, -1, 2.0, True, "4", None])
+@pytest.mark.parametrize("members", [0, -1, 2.0, True, torch.tensor(True), "4", None])
 def test_members_must_be_a_positive_number(members) -> None:
-    with pytest.raises(ValueError, match=f"members must be a positive integer, got {members!r}"):
+    with pytest.raises(ValueError, match=re.escape(f"members must be a positive integer, got {members!r}")):
         be.convert(mlp(), members=members)
 
 
@@ -74,6 +76,15 @@ def test_batch_dim_counts_from_the_first_axis() -> None:
     for wrong in (-1, True, 1.0, None):
         with pytest.raises(ValueError, match=r"batch_dim is the number of an axis, counted from the first"):
             be.convert(nn.Linear(3, 3), members=2, batch_dim=wrong)
+
+
+def test_class_dim_is_an_integer_of_any_kind(tmp_path: Path) -> None:
+    for wrong in ("1", True, 1.0, None):
+        with pytest.raises(ValueError, match=f"class_dim is the number of an axis: 1, -1, ...; got {wrong!r}"):
+            be.convert(nn.Linear(3, 3), members=2, class_dim=wrong)
+    model = be.convert(nn.Linear(3, 3), members=2, class_dim=torch.tensor([1]).numpy()[0])
+    model.save(tmp_path / "model")
+    assert be.load(tmp_path / "model", nn.Linear(3, 3)).settings.class_dim == 1
 
 
 def test_shared_inputs_are_names_of_arguments() -> None:

@@ -184,7 +184,7 @@ def test_a_prediction_is_a_value_computed_once() -> None:
 def test_batches_join() -> None:
     outputs = logits(C, 3)
     parts = [Prediction(part, "softmax", 1) for part in outputs.split([3, 3, 1], dim=1)]
-    joined = Prediction.cat(parts)
+    joined = Prediction.cat(part for part in parts)
     assert torch.equal(joined.outputs, outputs)
     assert (joined.combine, joined.class_dim, len(joined)) == ("softmax", 1, N)
     torch.testing.assert_close(joined.entropy, torch.cat([part.entropy for part in parts]))

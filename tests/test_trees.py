@@ -8,7 +8,7 @@ from structures import Box, Point
 from torch import Tensor
 
 from batchensemble.answers import Field
-from batchensemble.trees import map_tensors, tensors
+from batchensemble.nn.trees import map_tensors, tensors
 
 
 def test_every_tensor_of_a_tree() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from batchensemble.trees import items, rebuilt
+from batchensemble.nn.trees import items, rebuilt
 
 
 @dataclass(frozen=True)

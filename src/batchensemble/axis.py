@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from batchensemble.nn.rows import axis_for_rows, rows_in
-from batchensemble.trees import map_tensors, tensors
+from batchensemble.nn.trees import map_tensors, tensors
 
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
 _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels

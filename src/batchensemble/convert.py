@@ -13,7 +13,7 @@ from batchensemble import files
 from batchensemble.axis import Edge
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
-from batchensemble.nn.init import Init, check_count
+from batchensemble.nn.init import Init, as_integer, check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
@@ -78,12 +78,15 @@ def convert(
         raise ValueError(f"batch_dim is the number of an axis, counted from the first: 0, 1, ...; got {batch_dim!r}")
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
+    axis = as_integer(class_dim)
+    if axis is None:
+        raise ValueError(f"class_dim is the number of an axis: 1, -1, ...; got {class_dim!r}")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
     signature = inspect.signature(net.forward)
     with_member(signature)  # raises before anything is changed, and so does the next one
     Edge.of(signature, batch_dim, shared)
     rank = check_count("rank", rank)
-    settings = Settings(init, norm, rank, combine, class_dim, output, fan_out, batch_dim, shared)
+    settings = Settings(init, norm, rank, combine, axis, output, fan_out, batch_dim, shared)
     body, conversion = convert_(
         _copied(net) if copy else net,
         members,

@@ -14,8 +14,8 @@ from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.member import member_modules
 from batchensemble.nn.mode import evaluating
+from batchensemble.nn.trees import map_tensors
 from batchensemble.prediction import CLASSIFYING, Prediction
-from batchensemble.trees import map_tensors
 
 IGNORED = -100  # torch's label for positions that do not count
 

@@ -24,11 +24,11 @@ from batchensemble.nn.init import check_count
 from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
+from batchensemble.nn.trees import constants, tensors
 from batchensemble.places import Batch, Finder, unfold
 from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
 from batchensemble.signature import signed_forward, with_member
-from batchensemble.trees import constants, tensors
 from batchensemble.watch import Watch
 
 _BOUND = ("forward", "_side_by_side", "_compiled_call_impl")  # made for one object: its copies make their own

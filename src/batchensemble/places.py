@@ -13,7 +13,7 @@ from torch import Tensor
 
 from batchensemble.nn.rows import axis_for_rows
 from batchensemble.nn.tracing import is_exporting, is_known
-from batchensemble.trees import map_tensors, tensors
+from batchensemble.nn.trees import map_tensors, tensors
 
 
 class Batch(NamedTuple):

@@ -4,7 +4,7 @@ The member axis is explicit here: `outputs` are `(members, N, ...)`, every membe
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -112,13 +112,14 @@ class Prediction:
             _class_axis(self.outputs, self.class_dim)
 
     @classmethod
-    def cat(cls, parts: Sequence["Prediction"]) -> "Prediction":
+    def cat(cls, parts: Iterable["Prediction"]) -> "Prediction":
         """Join predictions for several batches, row after row.
 
         Examples:
             >>> len(Prediction.cat([Prediction(torch.zeros(4, 3, 5)), Prediction(torch.zeros(4, 2, 5))]))
             5
         """
+        parts = list(parts)
         if not parts:
             raise ValueError("expected at least one prediction to join, got none")
         first = parts[0]

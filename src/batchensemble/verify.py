@@ -7,14 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
 from batchensemble.files import own_tensors
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import refuse_changed
 from batchensemble.nn.member import converted_layers, member_modules, put_
-from batchensemble.trees import tensors
+from batchensemble.nn.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
 
@@ -148,7 +147,7 @@ class _Reading(TorchFunctionMode):
         self.seen: set[int] = set()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.update(id(leaf) for leaf in tree_leaves((args, kwargs)))
+        self.seen.update(id(tensor) for tensor in tensors((args, kwargs)))
         return func(*args, **(kwargs or {}))
 
 

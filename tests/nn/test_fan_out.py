@@ -1,5 +1,6 @@
 """Late fan-out: the same answers for less work, and an error where a network cannot be cut."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -258,6 +259,53 @@ class Packs(nn.Module):
 @pytest.mark.parametrize("rows", [1, N])
 def test_packed_rows_are_repeated_too(rows: int) -> None:
     be.verify(late(Packs(), "lstm"), batch(rows), torch.tensor([3, 5, 1, 3])[:rows])
+
+
+@dataclass
+class Features:
+    """What a trunk hands over, beside the rows a cache of its own."""
+
+    rows: Tensor
+    seen: list[Tensor]
+
+
+class Cache:
+    """An object that torch can take apart, as it can Transformers' caches once one of them was exported."""
+
+    def __init__(self, *rows: Tensor) -> None:
+        self.rows = list(rows)
+
+
+torch.utils._pytree.register_pytree_node(Cache, lambda cache: (cache.rows, None), lambda rows, _: Cache(*rows))
+
+
+class Reads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(D, 3)
+
+    def forward(self, features: Features, cache: Cache) -> Tensor:
+        cache.rows.append(features.seen[0])
+        return self.linear(features.rows + features.seen[0])
+
+
+class HandsOver(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.head = nn.Linear(D, D), Reads()
+
+    def forward(self, x: Tensor, cache: Cache) -> Tensor:
+        return self.head(Features(self.stem(x), [x]), cache)
+
+
+def test_rows_in_structures_are_repeated_and_objects_go_through() -> None:
+    model, x = late(HandsOver(), "head"), torch.randn(N, D, dtype=torch.float64)
+    cache = Cache(x)
+    be.verify(model, x, cache)
+    cache = Cache(x)
+    compiled = torch.compile(model.members, backend="eager", fullgraph=True)
+    close(compiled(x, cache), model.members(x, cache))
+    assert [len(rows) for rows in cache.rows] == [N, M * N, M * N]
 
 
 def test_an_empty_batch() -> None:

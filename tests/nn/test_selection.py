@@ -76,6 +76,13 @@ def test_a_pattern_that_matches_nothing_is_refused(argument: str, pattern) -> No
         converted(**{argument: pattern})
 
 
+@pytest.mark.parametrize("argument", ["include", "exclude"])
+@pytest.mark.parametrize("rule", [3, ["head", 3], nn.Linear, [nn.Linear]])
+def test_what_is_no_pattern_is_refused(argument: str, rule) -> None:
+    with pytest.raises(TypeError, match=f"{argument} must be glob patterns on names, or a predicate"):
+        converted(**{argument: rule})
+
+
 @pytest.mark.parametrize("options", [{"include": "body.1.1"}, {"exclude": "*"}, {"include": []}])
 def test_nothing_selected_is_refused(options) -> None:
     with pytest.raises(ValueError, match="nothing was selected that can be converted"):

@@ -17,7 +17,7 @@ class Converted(nn.Module):
     """A module that replaces a plain one, and can give it back.
 
     Attributes:
-        plain_type: the class of the plain module.
+        plain_type: the class of the plain module, the first one after ours in the order of inheritance.
         routed: whether the layer needs an ensemble's route; a layer used on its own expects equal blocks of rows.
         where: the layer's name in its network, for messages.
         theirs: attributes of the plain module under names that we use here.
@@ -29,7 +29,8 @@ class Converted(nn.Module):
     theirs: tuple[tuple[str, Any], ...] = ()
 
     def __init_subclass__(cls) -> None:
-        """Do nothing, even if a plain class registers its subclasses: ours are not new layers by its author."""
+        """Note the plain class. If it registers its subclasses, it hears nothing of ours: its author made none."""
+        cls.plain_type = cls.__mro__[cls.__mro__.index(Converted) + 1]
 
     def plain(self, pick: Pick) -> nn.Module:
         """The plain module of one member, or of the members' mean weight."""
@@ -41,7 +42,7 @@ class Converted(nn.Module):
         theirs = tuple((name, value) for name, value in vars(module).items() if name in OURS)
         kinds: Any = (type(module), cls)  # Any, since mypy holds that a class cannot be hashed
         both = subclass_of_both(*kinds)
-        return cast(Self, shallow_copy_as(both, module, without=OURS, plain_type=type(module), theirs=theirs))
+        return cast(Self, shallow_copy_as(both, module, without=OURS, theirs=theirs))
 
     def plain_twin(self) -> nn.Module:
         """An instance of the plain class with everything that this one has, except what makes it ours."""

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
-from torch.utils._pytree import tree_leaves, tree_map
 
 from batchensemble.nn.route import Route, advance, current
 from batchensemble.nn.rows import axis_for_rows, rows_in
+from batchensemble.nn.trees import map_tensors, tensors
+
+_CARRIERS = (Tensor, PackedSequence)  # what may hold rows
 
 
 class FanOut:
@@ -48,24 +50,18 @@ def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
     """Repeat every tensor that has `rows` rows, once per copy, member-major."""
     axis, copies = route.axis, route.copies
 
-    def repeat(leaf: Any) -> Any:
-        if copies == 1 or _rows(leaf, axis) != rows:
-            return leaf
-        if _is_packed(leaf):
-            return _repeat_packed(leaf, copies)
-        return torch.cat([leaf] * copies, axis_for_rows(leaf, axis))
+    def repeat(carrier: Tensor | PackedSequence) -> Tensor | PackedSequence:
+        if copies == 1 or _rows(carrier, axis) != rows:
+            return carrier
+        if isinstance(carrier, PackedSequence):
+            return _repeat_packed(carrier, copies)
+        return torch.cat([carrier] * copies, axis_for_rows(carrier, axis))
 
-    return tree_map(repeat, tree, is_leaf=_is_packed)
-
-
-def _rows(leaf: Any, axis: int) -> int | None:
-    if _is_packed(leaf):
-        return int(leaf.batch_sizes[0])
-    return rows_in(leaf, axis) if isinstance(leaf, Tensor) else None
+    return map_tensors(repeat, tree, _CARRIERS)
 
 
-def _is_packed(leaf: Any) -> bool:
-    return isinstance(leaf, PackedSequence)
+def _rows(carrier: Tensor | PackedSequence, axis: int) -> int | None:
+    return int(carrier.batch_sizes[0]) if isinstance(carrier, PackedSequence) else rows_in(carrier, axis)
 
 
 def _repeat_packed(packed: PackedSequence, copies: int) -> PackedSequence:
@@ -75,7 +71,7 @@ def _repeat_packed(packed: PackedSequence, copies: int) -> PackedSequence:
 
 def _rows_inside(tree: Any, route: Route) -> int:
     """How many rows the batch has at the fan-out: as many as outside, or k for each (windows, frames)."""
-    sizes = [_rows(leaf, route.axis) for leaf in tree_leaves(tree, is_leaf=_is_packed)]
+    sizes = [_rows(carrier, route.axis) for carrier in tensors(tree, _CARRIERS)]
     if route.count == 0 or any(size == route.count for size in sizes):
         return route.count
     return next((size for size in sizes if size and size % route.count == 0), route.count)

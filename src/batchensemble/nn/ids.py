@@ -1,12 +1,12 @@
 """Member ids, checked: a bad id is an error in eager mode and inside a compiled graph, never an answer."""
 
-import operator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import register_decomposition
 
+from batchensemble.nn.init import as_integer
 from batchensemble.nn.tracing import only_computes
 
 
@@ -78,17 +78,9 @@ def checked_member(member: Any, members: int) -> int:
         >>> checked_member(torch.tensor(2), members=3)
         2
     """
-    if not isinstance(member, torch.SymInt):
-        member = _as_index(member)
-    if member < 0 or member >= members:
-        raise IndexError(f"member must lie in [0, {members}), got {member}")
-    return member  # type: ignore[no-any-return]
-
-
-def _as_index(member: Any) -> int:
-    is_truth_value = isinstance(member, bool) or (isinstance(member, Tensor) and member.dtype == torch.bool)
-    number: Any = None if is_truth_value else member
-    try:
-        return operator.index(number)
-    except TypeError:
-        raise TypeError(f"member must be an integer or a tensor of ids, got {type(member).__name__}") from None
+    number = member if isinstance(member, torch.SymInt) else as_integer(member)
+    if number is None:
+        raise TypeError(f"member must be an integer or a tensor of ids, got {type(member).__name__}")
+    if number < 0 or number >= members:
+        raise IndexError(f"member must lie in [0, {members}), got {number}")
+    return number  # type: ignore[return-value]

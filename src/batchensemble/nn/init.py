@@ -2,9 +2,8 @@
 
 import operator
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -40,13 +39,25 @@ def check_count(name: str, value: int) -> int:
         >>> check_count("rank", torch.tensor(2))
         2
     """
-    count = 0
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            count = operator.index(value)
-    if count < 1:
+    count = as_integer(value)
+    if count is None or count < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     return count
+
+
+def as_integer(value: Any) -> int | None:
+    """An integer of any kind as an `int`; `None` for anything else, and for truth values.
+
+    Examples:
+        >>> as_integer(torch.tensor(2)), as_integer(True), as_integer(2.0)
+        (2, None, None)
+    """
+    if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == torch.bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ class FastModule(Converted):
     ) -> None:
         fast = Fast(members, rank, init, generator)
         super().__init__(*args, **kwargs)
-        self.plain_type = type(self).__bases__[-1]
         self.add_fast_weights_(fast)
 
     @classmethod

@@ -141,5 +141,5 @@ def _times(values: Tensor, factor: Tensor | None) -> Tensor:
 
 
 def wide_type(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which a norm computes, as torch's kernels do internally: at least float32."""
+    """The dtype in which sums are computed, as torch's kernels do internally: at least float32."""
     return torch.promote_types(dtype, torch.float32)

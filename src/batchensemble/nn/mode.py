@@ -31,7 +31,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             calls, mode = _borrowed.get(module, (0, module.training))
             _borrowed[module] = calls + 1, mode
     try:
-        model.eval()  # nobody restores the mode of what is borrowed, so it needs no lock
+        if any(module.training for module in modules):  # a call in each of them, which small networks would notice
+            model.eval()  # nobody restores the mode of what is borrowed, so it needs no lock
         yield
     finally:
         with _switching:
@@ -39,5 +40,5 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 calls, mode = _borrowed.pop(module)
                 if calls > 1:
                     _borrowed[module] = calls - 1, mode
-                else:
+                elif module.training != mode:
                     module.training = mode

@@ -29,7 +29,6 @@ class MemberNorm(MemberModule):
     def __init__(self, *args: Any, members: int, **kwargs: Any) -> None:
         count = check_count("members", members)
         super().__init__(*args, **kwargs)
-        self.plain_type = type(self).__bases__[-1]
         self.members = count
         self.stack_(*self.stacked)
 
@@ -108,7 +107,7 @@ class BatchNorm(MemberNorm):
         members = compiled_members(input, training=True)
         if members is not None:
             return self._compiled(*before_scale(input, members))
-        return self._in_pieces(input, rows) if self._comes_in_pieces(input, rows) else self._by_ids(input, rows)
+        return self._in_pieces(input, rows) if self._comes_in_pieces(input, rows) else self._at_once(input, rows)
 
     def _evaluated(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         if isinstance(rows.owner, int):
@@ -160,7 +159,8 @@ class BatchNorm(MemberNorm):
         tensor: Tensor | None = getattr(self, name)
         return tensor[member] if tensor is not None and name in self.stacked else tensor
 
-    def _by_ids(self, input: Tensor, rows: Rows) -> Tensor:
+    def _at_once(self, input: Tensor, rows: Rows) -> Tensor:
+        """Normalise all members' rows, in whatever order they come, by sums over each member's own."""
         mean, var, count = _moments(input.to(wide_type(input.dtype)), rows)
         self._track(mean, var, count)
         return self._affine(input, rows, mean, var)

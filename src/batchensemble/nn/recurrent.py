@@ -145,8 +145,9 @@ class Recurrent(FastModule):
 
     def _folded(self, pick: Pick) -> list[Tensor]:
         """The plain layer's weights and biases, for one member or the mean."""
-        named = (name.split("_", 1) for name in self._flat_weights_names)
-        return [self._linear(cell).unstacked(pick)[kind] for kind, cell in named]
+        named = [name.split("_", 1) for name in self._flat_weights_names]
+        cells = {cell: self._linear(cell).unstacked(pick) for kind, cell in named if kind == "weight"}
+        return [cells[cell][kind] for kind, cell in named]
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from batchensemble.nn.hand_over import remember_scaling
+from batchensemble.nn.memberwise_norm import wide_type
 from batchensemble.nn.rank_one import RankOne
 from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
@@ -34,8 +35,7 @@ class ScaledInput(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of x and r."""
         r, y = ctx.saved_tensors
-        rows, r = Rows(len(r), None), torch.where(r == 0, TINY, r)
-        wide = torch.promote_types(y.dtype, torch.float32)
+        rows, r, wide = Rows(len(r), None), torch.where(r == 0, TINY, r), wide_type(y.dtype)
         (total,) = rows.sums(grad.to(wide) * y.to(wide))
         return rows.affine(grad, r, at=1), (total / r.to(wide)).to(r.dtype)
 

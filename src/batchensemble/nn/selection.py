@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 
 from torch import nn
 
@@ -63,9 +64,13 @@ class Selection:
         return any(predicate(name, module) for name in self._names[module])
 
     def _matcher(self, argument: str, rule: Rule) -> Predicate | None:
-        if rule is None or callable(rule):
+        if rule is None or (callable(rule) and not isinstance(rule, type)):
             return rule
-        patterns = [rule] if isinstance(rule, str) else list(rule)
+        patterns: list[Any] = [rule] if isinstance(rule, str) or not isinstance(rule, Iterable) else list(rule)
+        if not all(isinstance(pattern, str) for pattern in patterns):
+            raise TypeError(
+                f"{argument} must be glob patterns on names, or a predicate (name, module) -> bool, got {rule!r}"
+            )
         known = [name for names in self._names.values() for name in names]
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in known):

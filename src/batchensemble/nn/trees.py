@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+Kinds = type | tuple[type, ...]
+
 
 def items(tree: Any) -> dict[Any, Any] | None:
     """The parts of a structure by key, by name of field or by position; `None` if it is not one.
@@ -43,27 +45,32 @@ def rebuilt(tree: Any, parts: dict[Any, Any]) -> Any:
     return _replaced(tree, parts)
 
 
-def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
+def map_tensors(function: Callable[[Any], Any], tree: Any, kinds: Kinds = Tensor) -> Any:
     """Apply `function` to every tensor of a nested structure; the rest stays as it is, and is not copied.
+
+    Args:
+        function: what to apply.
+        tree: the structure.
+        kinds: what counts as a tensor.
 
     Examples:
         >>> import torch
         >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
         {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
     """
-    if isinstance(tree, Tensor):
+    if isinstance(tree, kinds):
         return function(tree)
     parts = items(tree)
-    if parts is None or not tensors(tree):
+    if parts is None or not tensors(tree, kinds):
         return tree
-    return rebuilt(tree, {key: map_tensors(function, part) for key, part in parts.items()})
+    return rebuilt(tree, {key: map_tensors(function, part, kinds) for key, part in parts.items()})
 
 
-def tensors(tree: Any) -> list[Tensor]:
-    """The tensors of a nested structure, in order."""
-    if isinstance(tree, Tensor):
+def tensors(tree: Any, kinds: Kinds = Tensor) -> list[Any]:
+    """The tensors of a nested structure, in order, or whatever else counts as one (`kinds`)."""
+    if isinstance(tree, kinds):
         return [tree]
-    return [tensor for part in (items(tree) or {}).values() for tensor in tensors(part)]
+    return [tensor for part in (items(tree) or {}).values() for tensor in tensors(part, kinds)]
 
 
 def constants(tree: Any) -> tuple[Any, ...]:
