@@ -90,6 +90,29 @@ def test_tasks_that_another_learner_has_forgotten_are_missed(
     assert Learner(net(), head=32, folder=folder).tasks == (("a", "b") if write is WRITING["save"] else ("a",))
 
 
+@pytest.mark.parametrize("name", ["learn", "load_task", "forget"])
+def test_a_learner_that_was_cast_writes_nothing_beside_its_old_weights(folder: Path, name: str) -> None:
+    learner, before = Learner(net(), head=32, folder=folder, training=QUICK), contents(folder)
+    learner.double()
+    with pytest.raises(ValueError, match="other shared weights than this learner has: was it cast"):
+        WRITING[name](learner, folder)
+    assert contents(folder) == before
+    assert learner.tasks == ("a", "b")
+    learner.save(folder)
+    assert Learner(net().double(), head=32, folder=folder).tasks == ("a", "b")
+
+
+def test_a_learner_writes_nothing_beside_the_weights_of_another_with_the_same_tasks(folder: Path) -> None:
+    learner = Learner(net(), head=32, folder=folder, training=QUICK)
+    other = Learner(net(3), head=32, training=QUICK)
+    for seed, name in enumerate("ab"):
+        other.learn(data(seed), name)
+    other.save(folder)
+    with pytest.raises(ValueError, match="or the folder replaced"):
+        learner.learn(data(2), "c")
+    assert Learner(net(), head=32, folder=folder).tasks == ("a", "b")
+
+
 def test_whoever_opens_a_folder_waits_for_files_on_their_way_to_their_places(folder: Path) -> None:
     learner = Learner(net(), head=32, folder=folder, training=QUICK)
     there = learner.folder

@@ -1,7 +1,7 @@
 """One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -208,9 +208,15 @@ class Learner(nn.Module):
         network.adopt(trainee)
         return network
 
-    def _held(self) -> AbstractContextManager[None]:
-        """For everything that writes to the folder: one process at a time, and one learner that knows all tasks."""
-        return nullcontext() if self.folder is None else self.folder.held(self.tasks)
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """For everything that writes to the folder: one process at a time, and one learner that knows what is there."""
+        if self.folder is None:
+            yield
+            return
+        with self.folder.held(self.tasks):
+            self.folder.check_weights(self.network)
+            yield
 
     def _become(self, network: Tasks, names: Sequence[str], learned: bool = False) -> None:
         """Write tasks of a network, then be it: if they cannot be written, the learner is as it was."""
@@ -268,7 +274,7 @@ class Learner(nn.Module):
             network.drop(task)
             if self.folder is not None:
                 self.folder.forget(network, str(task))
-            self.network = network
+            self.network = network.eval()
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
