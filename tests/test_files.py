@@ -385,3 +385,10 @@ def test_types_are_kept(path: Path) -> None:
     model.save_member(0, path)
     with pytest.raises(ValueError, match=r"other shared weights.* in the same dtype: cast afterwards"):
         ensemble(convnet()).load_member(path)
+
+
+def test_the_bytes_of_a_tensor_are_not_copied() -> None:
+    tensor = torch.zeros(3)
+    found = files.raw_bytes(tensor)
+    tensor.fill_(1)
+    assert bytes(found) == bytes(files.raw_bytes(torch.ones(3))), "or checksums would need room for the largest one"
