@@ -56,7 +56,7 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     memory: set[int] = set()
     apart = {}
     for name, tensor in tensors.items():
-        plain = tensor.detach().cpu().contiguous()
+        plain = tensor.detach().cpu().resolve_conj().contiguous()
         place = plain.untyped_storage().data_ptr()
         apart[name] = plain.clone() if place in memory else plain
         memory.add(place)
@@ -203,4 +203,4 @@ def raw_bytes(tensor: Tensor) -> memoryview:
         >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()
         '803f803f'
     """
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+    return tensor.detach().cpu().resolve_conj().contiguous().reshape(-1).view(torch.uint8).numpy().data
