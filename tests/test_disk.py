@@ -309,6 +309,32 @@ def test_a_forked_child_that_lets_go_keeps_its_parents_lock(path: Path) -> None:
     assert said(code) == "still held\n"
 
 
+@UNIX
+def test_a_lock_ends_with_the_process_that_took_it_not_with_its_forked_children(path: Path) -> None:
+    code = f"""
+        import os, signal, time
+        from pathlib import Path
+        from batchensemble.disk import locked
+        path = Path({str(path)!r})
+        ready, told = os.pipe()
+        taker = os.fork()
+        if not taker:
+            with locked(path):
+                if not os.fork():  # as the workers of a loader are
+                    os.write(told, str(os.getpid()).encode())
+                time.sleep(60)
+        child = int(os.read(ready, 20))
+        os.kill(taker, signal.SIGKILL)
+        os.waitpid(taker, 0)
+        try:
+            with locked(path):
+                print("free")
+        finally:
+            os.kill(child, signal.SIGKILL)
+    """
+    assert said(code) == "free\n"
+
+
 def refusing(number: int) -> Callable[[int], Any]:
     def refused(file: int) -> None:
         raise OSError(number, os.strerror(number))

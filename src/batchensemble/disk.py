@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 if sys.platform == "win32":
     import msvcrt
@@ -59,6 +60,20 @@ _ABANDONED = 24 * 60 * 60
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 """Errors of disks that have no locks; the last one is that of NFS without its lock service."""
+
+
+_HELD: set[BinaryIO] = set()
+"""Files that `held` has locked."""
+
+
+def _close_held() -> None:
+    while _HELD:
+        _HELD.pop().close()
+
+
+if hasattr(os, "register_at_fork"):
+    # a loader's worker lives on for seconds after its parent was killed, and the lock with whoever has the file open
+    os.register_at_fork(after_in_child=_close_held)
 
 
 class Busy(RuntimeError):
@@ -219,12 +234,14 @@ def held(place: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
     """Lock a file that has no other purpose, as `locked` does; `busy` is the message of `Busy`."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("ab") as file:  # never removed: latecomers must lock the file that others have open
-        take(file.fileno(), busy, wait=wait)
-        taker = os.getpid()
+        number, taker = file.fileno(), os.getpid()
+        take(number, busy, wait=wait)
+        _HELD.add(file)
         try:
             yield
         finally:
-            release(file.fileno(), taker)
+            _HELD.discard(file)
+            release(number, taker)
 
 
 def take(file: int, busy: str, *, wait: bool = False) -> None:

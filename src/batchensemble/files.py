@@ -56,7 +56,7 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     memory: set[int] = set()
     apart = {}
     for name, tensor in tensors.items():
-        plain = tensor.detach().cpu().contiguous()
+        plain = tensor.detach().cpu().resolve_conj().contiguous()
         place = plain.untyped_storage().data_ptr()
         apart[name] = plain.clone() if place in memory else plain
         memory.add(place)
@@ -196,11 +196,11 @@ def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in own.items() if tensor is not None and name not in transient}
 
 
-def raw_bytes(tensor: Tensor) -> bytes:
-    """A tensor's bytes as they lie in memory, even for dtypes that NumPy does not have.
+def raw_bytes(tensor: Tensor) -> memoryview:
+    """A tensor's bytes as they lie in memory, even for dtypes that NumPy does not have; no copy if it is on the CPU.
 
     Examples:
         >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()
         '803f803f'
     """
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return tensor.detach().cpu().resolve_conj().contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -287,6 +287,23 @@ def test_weights_that_do_not_fit_lose_nothing_and_the_error_says_so(tmp_path):
     assert equal(state(start(folder=tmp_path)), state(whole))
 
 
+def test_a_restart_repeats_no_training_that_was_asked_for_and_the_error_says_so(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    sampler = reopened(tmp_path, training=Training(every=0, steps=3))
+    sampler.update(sampler.act(some(4)).ids, [1.0, 2.0, 3.0, 4.0])
+    with monkeypatch.context() as patch:
+        patch.setattr("batchensemble.bandits.sampler.write_weights", full)
+        with pytest.raises(OSError, match=r"but not what train\(\) did"):
+            sampler.train()
+    sampler.close()
+    again = reopened(tmp_path, training=Training(every=0, steps=3))
+    assert (again.trainings, again.observed) == (0, 4)
+    again.train()
+    assert equal(state(again), state(sampler))
+
+
 def test_a_closed_sampler_keeps_nothing_and_says_so(tmp_path):
     with filled(folder=tmp_path) as sampler:
         pass

@@ -206,6 +206,7 @@ def test_forgetting_leaves_the_others_as_they_were() -> None:
     learner.forget("a")
     assert learner.tasks == ("b", "c")
     assert torch.equal(learner(x, "c"), before)
+    assert not any(module.training for module in learner.modules())
     with pytest.raises(ValueError, match="unknown task 'a': this learner knows b, c"):
         learner.predict(x, "a")
     learner.forget("c")

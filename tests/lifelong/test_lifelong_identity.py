@@ -107,7 +107,8 @@ NOISES: dict[str, Callable[[], float]] = {
     "none": lambda: 0.0,
     "torch's": lambda: torch.rand(()).item(),
     "Python's": random.random,
-    "NumPy's": np.random.default_rng().random,
+    "NumPy's": np.random.random,
+    "its own": np.random.default_rng().random,
 }
 
 
@@ -117,7 +118,7 @@ def test_a_dataset_goes_on_whoever_draws_its_random_numbers(tmp_path: Path, nois
     assert epochs_left(tmp_path, Rows(noise), QUICK, classes=3) == [2]
 
 
-@pytest.mark.parametrize("noise", ["none", "torch's"])
+@pytest.mark.parametrize("noise", ["none", "torch's", "Python's", "NumPy's"])
 def test_a_dataset_with_other_rows_starts_anew(tmp_path: Path, noise: str) -> None:
     cut_short(tmp_path, Rows(NOISES[noise]), QUICK, classes=3)
     with pytest.warns(UserWarning, match="of another training with other data"):
@@ -139,10 +140,20 @@ def test_a_dataset_is_the_same_wherever_torch_puts_tensors_by_default() -> None:
         assert of_rows(Part.of("a", Rows(NOISES["torch's"]), 3)) == expected
 
 
-def test_the_callers_random_numbers_stay_as_they_are() -> None:
-    before = torch.get_rng_state()
-    of_rows(Part.of("a", Rows(NOISES["torch's"]), 3))
-    assert torch.equal(torch.get_rng_state(), before)
+@pytest.mark.parametrize("noise", ["torch's", "Python's", "NumPy's"])
+def test_the_callers_random_numbers_stay_as_they_are(noise: str) -> None:
+    drawn = []
+    for rows in (Rows(NOISES[noise]), Rows()):
+        torch.manual_seed(0), random.seed(0), np.random.seed(0)
+        of_rows(Part.of("a", rows, 3))
+        drawn.append(NOISES[noise]())
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("noise", ["torch's", "Python's", "NumPy's"])
+def test_a_dataset_that_seldom_changes_its_rows_is_always_the_same(noise: str) -> None:
+    rows = Rows(lambda: float(NOISES[noise]() < 0.1))  # two times eight rows are often equal by chance
+    assert len({of_rows(Part.of("a", rows, 3)) for _ in range(20)}) == 1
 
 
 def test_some_inputs_of_many_and_all_labels_count() -> None:

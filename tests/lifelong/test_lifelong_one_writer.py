@@ -1,17 +1,19 @@
 """One learner at a time writes to a folder, and only one that knows what is there."""
 
+import copy
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from small_tasks import QUICK, data, net
 
 from batchensemble.disk import Busy
-from batchensemble.lifelong import Learner
+from batchensemble.lifelong import Epoch, Learner
 
 WRITING: dict[str, Callable[[Learner, Path], object]] = {
     "learn": lambda learner, folder: learner.learn(data(4), "new"),
@@ -88,6 +90,48 @@ def test_tasks_that_another_learner_has_forgotten_are_missed(
             write(second, folder)
     assert second.tasks == ("a", "b")
     assert Learner(net(), head=32, folder=folder).tasks == (("a", "b") if write is WRITING["save"] else ("a",))
+
+
+@pytest.mark.parametrize("name", ["learn", "load_task", "forget"])
+def test_a_learner_without_a_folder_is_changed_by_one_thread_at_a_time(folder: Path, name: str) -> None:
+    learner = Learner(net(), head=32, training=QUICK)
+    for seed, task in enumerate("ab"):
+        learner.learn(data(seed), task)
+    learner.save_task("a", folder.with_name("task"))
+    refused: list[BaseException | None] = []
+
+    def elsewhere(epoch: Epoch) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            refused.append(pool.submit(WRITING[name], learner, folder).exception())
+        copy.deepcopy(learner).forget("b")
+
+    learner.learn(data(2), "c", progress=elsewhere)
+    assert [str(error) for error in refused] == ["another thread is changing this learner: wait for it"] * 2
+    assert learner.tasks == ("a", "b", "c")
+    WRITING[name](learner, folder)
+
+
+@pytest.mark.parametrize("name", ["learn", "load_task", "forget"])
+def test_a_learner_that_was_cast_writes_nothing_beside_its_old_weights(folder: Path, name: str) -> None:
+    learner, before = Learner(net(), head=32, folder=folder, training=QUICK), contents(folder)
+    learner.double()
+    with pytest.raises(ValueError, match="other shared weights than this learner has: was it cast"):
+        WRITING[name](learner, folder)
+    assert contents(folder) == before
+    assert learner.tasks == ("a", "b")
+    learner.save(folder)
+    assert Learner(net().double(), head=32, folder=folder).tasks == ("a", "b")
+
+
+def test_a_learner_writes_nothing_beside_the_weights_of_another_with_the_same_tasks(folder: Path) -> None:
+    learner = Learner(net(), head=32, folder=folder, training=QUICK)
+    other = Learner(net(3), head=32, training=QUICK)
+    for seed, name in enumerate("ab"):
+        other.learn(data(seed), name)
+    other.save(folder)
+    with pytest.raises(ValueError, match="or the folder replaced"):
+        learner.learn(data(2), "c")
+    assert Learner(net(), head=32, folder=folder).tasks == ("a", "b")
 
 
 def test_whoever_opens_a_folder_waits_for_files_on_their_way_to_their_places(folder: Path) -> None:

@@ -215,7 +215,8 @@ class ThompsonSampler:
             raise OSError(
                 error.errno,
                 f"{reason}: training {self.trainings} is done and all rewards are on the disk, but not its weights. Do "
-                f"not report rewards again: the next training, or a restart, writes weights to {folder}",
+                f"not report rewards again. The next training writes weights to {folder}; a restart before it repeats "
+                "what rewards set off, but not what train() did",
             ) from error
 
     # ---- files -----------------------------------------------------------------------------------------------------

@@ -118,6 +118,27 @@ class Folder:
                 )
             yield
 
+    def check_weights(self, tasks: Tasks) -> None:
+        """Refuse to write for a learner whose shared weights are not those of the tasks in here.
+
+        Its next file would not fit the others, and nobody could open the folder any more.
+
+        Args:
+            tasks: the tasks that the learner knows, all of which are here.
+
+        Raises:
+            ValueError: they share other weights, e.g. since they were cast.
+        """
+        if not tasks.names:
+            return
+        _, header = files.read(self.task(tasks.names[0]), "task")
+        if header["fingerprints"] != files.fingerprints(tasks.ensemble.net):
+            raise ValueError(
+                f"{self.path} holds tasks with other shared weights than this learner has: was it cast to another "
+                "dtype, or the folder replaced? Open it with a new learner, or write everything that this one knows, "
+                "by save()"
+            )
+
     def _locked(self) -> AbstractContextManager[None]:
         """The lock is inside the folder, since the one around it may belong to somebody else."""
         advice = "wait for it, or give this learner a folder of its own"

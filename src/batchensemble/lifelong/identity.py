@@ -2,11 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -24,7 +27,8 @@ def of_rows(part: Part, workers: int = 0) -> tuple[str | None, str | None]:
 
     A dataset is read as training reads it, in a process of its own if there are `workers`: what it opens when it is
     first read must not be opened in the parent of those processes. Its rows are read twice, from the same state of
-    torch's random numbers: inputs or labels that differ nevertheless cannot be identified, and are `None`.
+    random numbers (torch's, NumPy's and Python's): inputs or labels that differ nevertheless cannot be identified, and
+    are `None`.
 
     Examples:
         >>> x, y = torch.zeros(9, 2), torch.arange(9) % 2
@@ -81,13 +85,26 @@ def digest(values: Mapping[str, Tensor] | Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _AsIfNew(Dataset[Any]):
-    """A task's rows, read from the same state of torch's random numbers every time."""
+    """A task's rows, read from the same state of random numbers every time."""
 
     part: Part
 
     def __getitems__(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        with seeded(0):
+        with seeded(0), _others_seeded(0):
             return self.part.rows(indices)
+
+
+@contextmanager
+def _others_seeded(seed: int) -> Iterator[None]:
+    """Seed what datasets draw from besides torch; the user's random numbers go on as if nothing had happened."""
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -1,14 +1,16 @@
 """One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, Self
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 
 from batchensemble.convert import convert
+from batchensemble.disk import Busy
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData, parts_of
@@ -28,6 +30,7 @@ from batchensemble.optim import freeze_shared_, parameter_groups
 from batchensemble.prediction import Prediction
 
 Norm = Literal["shared", "statistics", "member"]
+_CHANGING: "WeakSet[Learner]" = WeakSet()  # not in the learner: no copy of it is being changed
 
 
 class Learner(nn.Module):
@@ -208,9 +211,19 @@ class Learner(nn.Module):
         network.adopt(trainee)
         return network
 
-    def _held(self) -> AbstractContextManager[None]:
-        """For everything that writes to the folder: one process at a time, and one learner that knows all tasks."""
-        return nullcontext() if self.folder is None else self.folder.held(self.tasks)
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """For everything that changes the tasks: one at a time, by a learner that knows what is in its folder."""
+        if self in _CHANGING:
+            raise Busy("another thread is changing this learner: wait for it")
+        _CHANGING.add(self)
+        try:
+            with self.folder.held(self.tasks) if self.folder else nullcontext():
+                if self.folder:
+                    self.folder.check_weights(self.network)
+                yield
+        finally:
+            _CHANGING.discard(self)
 
     def _become(self, network: Tasks, names: Sequence[str], learned: bool = False) -> None:
         """Write tasks of a network, then be it: if they cannot be written, the learner is as it was."""
@@ -268,7 +281,7 @@ class Learner(nn.Module):
             network.drop(task)
             if self.folder is not None:
                 self.folder.forget(network, str(task))
-            self.network = network
+            self.network = network.eval()
 
     def save_task(self, task: str | int, path: str | Path) -> None:
         """Write a task's vectors, biases, norms and head: kilobytes, for learners with the same shared weights."""
