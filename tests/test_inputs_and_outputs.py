@@ -238,7 +238,7 @@ class Last(nn.Module):
 
 @pytest.mark.parametrize(("batch_dim", "axis"), [(0, 1), (1, 0)])
 def test_an_answer_is_combined_along_the_axis_that_has_its_rows(batch_dim: int, axis: int) -> None:
-    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, exclude="head")
+    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim)
     x = torch.randn(N, 5, 4).movedim(0, batch_dim)
     members = torch.stack([model.extract(i)(x) for i in range(M)])
     close(model.members(x), members)
@@ -249,7 +249,7 @@ def test_an_answer_is_combined_along_the_axis_that_has_its_rows(batch_dim: int, 
         model.predict(x, batch_size=3)
     labels = members.mean(0).argmax(-1)
     assert be.diagnose(model, [(x, labels)]).rows == labels.numel()
-    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, exclude="head", combine="mean")
+    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, combine="mean")
     assert be.diagnose(model, [(x, model(x).detach())]).rmse < 1e-6
     close(be.export_program(model, x).module()(x)[-1], model.predict(x).outputs)
 

@@ -36,6 +36,23 @@ def test_other_numbers_of_rows_are_refused(count: int, found: int) -> None:
         travel(Route(M, count, 1), routed(), torch.ones(found, 2))
 
 
+@pytest.mark.parametrize("norm", ["shared", "member"])
+def test_features_are_no_rows(norm: str) -> None:
+    layers = be.convert(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)), members=M, init="normal", norm=norm).net
+    x, ids = torch.randn(4, 3), torch.tensor([2, 0, 1, 1])
+    expected = travel(Route(M, 4, ids), layers, x)
+    torch.testing.assert_close(travel(Route(M, 4, ids, axis=1), layers, x), expected)
+    with pytest.raises(ValueError, match="axis 0 should hold the batch's 3 rows"):  # as many as there are features
+        travel(Route(M, 3, ids[:3], axis=1), layers, x)
+
+
+def test_ids_of_words_may_be_rows() -> None:
+    table = be.convert(nn.Embedding(9, 2), members=M, include="*", init="normal").net
+    x, ids = torch.arange(8).reshape(2, 4), torch.tensor([2, 0, 1, 1])  # two words, four rows
+    expected = travel(Route(M, 4, ids), table, x.T).transpose(0, 1)
+    torch.testing.assert_close(travel(Route(M, 4, ids, axis=1), table, x), expected)
+
+
 def test_ids_of_a_batch_serve_its_inner_rows_next_to_one_another() -> None:
     layer = routed(init="normal")
     x, ids = torch.randn(4, 2), torch.tensor([2, 0])
