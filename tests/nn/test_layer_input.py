@@ -33,7 +33,13 @@ def test_a_layer_of_another_ensemble_is_refused() -> None:
 @pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
 def test_other_numbers_of_rows_are_refused(count: int, found: int) -> None:
     with pytest.raises(ValueError, match=f"axis 0 should hold the batch's {count} rows, or a multiple"):
-        travel(Route(M, count, 1), routed(), torch.ones(found, 2))
+        travel(Route(M, count, torch.zeros(count, dtype=torch.long)), routed(), torch.ones(found, 2))
+
+
+@pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
+def test_one_member_owns_any_number_of_rows(count: int, found: int) -> None:
+    layer, x = routed(init="normal"), torch.randn(found, 2)
+    torch.testing.assert_close(travel(Route(M, count, 1), layer, x), layer.plain(1)(x))
 
 
 @pytest.mark.parametrize("norm", ["shared", "member"])

@@ -10,7 +10,8 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int 
     """Find out which members the rows of `x` belong to, or raise if that cannot be told.
 
     Inside an ensemble every layer goes by the route, even one that was put there after `convert`; a bare layer on its
-    own expects equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side.
+    own expects equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side. If
+    one member answers the whole batch, everything in it is that member's, whatever the network makes of the rows.
 
     Args:
         layer: the layer.
@@ -24,14 +25,16 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int 
         return _bare_rows(layer, x, members, axis or 0)
     route = _checked_route(layer, route, members)
     axis = max(0, min(route.axis, x.ndim - 1 - features)) if axis is None else axis
+    if isinstance(route.owner, int):
+        return Rows(members, route.owner, axis)
     found = x.shape[axis] if x.ndim > axis else 0
     if found == 0 and route.count == 0:
         return Rows(members, route.owner, axis)
     if found == 0 or route.count == 0 or found % route.count:
         raise ValueError(
             f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
-            f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim "
-            "(one for the whole network)."
+            f"{route.count} rows, or a multiple of them. Exclude this layer, name the batch axis with batch_dim "
+            "(one for the whole network), or ask one member at a time: model(x, member=i)."
         )
     return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
 
