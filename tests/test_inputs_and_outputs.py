@@ -139,6 +139,19 @@ def test_an_output_without_an_answer_is_refused(shape: Any) -> None:
         ensemble(Shaped(shape))(rows())
 
 
+@pytest.mark.parametrize(
+    ("shape", "named"),
+    [
+        (lambda f, y: {"loss": y.sum()}, r"only loss: Tensor without axes\. "),
+        (lambda f, y: [{"boxes": row} for row in y], rf"6: dict, 7: dict, and {M * N - 8} more\. "),
+        (lambda f, y: (None, (f, y)), r"only 0: NoneType, 1: tuple\. "),
+    ],
+)
+def test_what_came_instead_of_an_answer_is_named(shape: Any, named: str) -> None:
+    with pytest.raises(ValueError, match=named + r"The answer must be .* model\(x, member=i\)"):
+        ensemble(Shaped(shape)).members(rows())
+
+
 def test_keyword_inputs_and_integers() -> None:
     model, words = ensemble(Shaped(lambda f, y: y)), torch.arange(N) % 4
     close(model(words=words, member=IDS), model.members(words=words)[IDS, torch.arange(N)])
