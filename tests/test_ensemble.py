@@ -87,7 +87,9 @@ def test_one_member_may_do_anything_with_its_rows(training: bool, norm: str) -> 
         plain = model.extract(i).train(training)
         found, expected = model(sets, member=i), plain(sets)
         close(torch.stack([row["scores"] for row in found]), torch.stack([row["scores"] for row in expected]))
-    with pytest.raises(ValueError, match=r"or ask one member at a time: model\(x, member=i\)"):
+    with pytest.raises(
+        ValueError, match=r"name it in shared_inputs.* or ask one member at a time: model\(x, member=i\)"
+    ):
         model.members(sets)
 
 

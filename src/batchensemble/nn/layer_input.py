@@ -33,8 +33,9 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int 
     if found == 0 or route.count == 0 or found % route.count:
         raise ValueError(
             f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
-            f"{route.count} rows, or a multiple of them. Exclude this layer, name the batch axis with batch_dim "
-            "(one for the whole network), or ask one member at a time: model(x, member=i)."
+            f"{route.count} rows, or a multiple of them. If the first argument carries no rows, name it in "
+            "shared_inputs. Otherwise exclude this layer, name the batch axis with batch_dim (one for the whole "
+            "network), or ask one member at a time: model(x, member=i)."
         )
     return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
 
