@@ -203,6 +203,18 @@ def test_shapes_that_differ_are_told() -> None:
         be.verify(ensemble(Similar(entries=True)), rows())
 
 
+def test_a_batch_axis_that_is_squeezed_away_is_told() -> None:
+    class Squeezed(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(4, 1)
+            self.register_forward_hook(lambda _module, _inputs, output: output.squeeze())
+
+    model = ensemble(Squeezed(), combine="sigmoid")
+    be.verify(model, rows())
+    with pytest.raises(be.VerificationError, match=rf"in shape, \({M}, 1\) instead of \(\)"):
+        be.verify(model, rows(1))
+
+
 class Packed(nn.Module):
     """A packed LSTM, before rows meet."""
 

@@ -225,6 +225,8 @@ def _member_of(found: Tensor, expected: Tensor, member: int) -> Tensor:
         return found
     if found.ndim == expected.ndim + 1:
         return found[member]
+    if found.ndim != expected.ndim:
+        return found
     longer = [axis for axis in range(found.ndim) if found.shape[axis] != expected.shape[axis]]
     if len(longer) != 1:
         return found
