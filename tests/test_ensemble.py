@@ -61,38 +61,6 @@ def test_a_layer_that_does_not_see_every_members_rows_is_refused() -> None:
         ensemble(Fewer()).members(rows(2 * M))
 
 
-class Meeting(nn.Module):
-    """Takes a list of sets, gathers rows for an expert, and pools each set: rows come and go."""
-
-    def __init__(self, norm: bool) -> None:
-        super().__init__()
-        self.enter = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5) if norm else nn.Identity())
-        self.lstm, self.attention = nn.LSTM(5, 5), nn.MultiheadAttention(5, 1)
-        self.expert, self.head = nn.Conv1d(5, 5, 1), nn.Linear(5, 3)
-
-    def forward(self, sets: list[Tensor]) -> list[dict[str, Tensor]]:
-        h = self.enter(torch.cat(sets))
-        h = h.index_put((h[:, 0] > 0,), self.expert(h[h[:, 0] > 0].unsqueeze(-1)).squeeze(-1))
-        parts = [self.lstm(part.unsqueeze(1))[0] for part in h.split([len(each) for each in sets])]
-        pooled = torch.cat([self.attention(part, part, part)[0].mean(0) for part in parts])
-        return [{"scores": row} for row in self.head(pooled - pooled.mean(0))]
-
-
-@pytest.mark.parametrize("norm", ["shared", "member"])
-@pytest.mark.parametrize("training", [True, False])
-def test_one_member_may_do_anything_with_its_rows(training: bool, norm: str) -> None:
-    model = ensemble(Meeting(training), norm=norm).train(training)
-    sets = [rows(5), rows(2), rows(4)]
-    for i in range(M):
-        plain = model.extract(i).train(training)
-        found, expected = model(sets, member=i), plain(sets)
-        close(torch.stack([row["scores"] for row in found]), torch.stack([row["scores"] for row in expected]))
-    with pytest.raises(
-        ValueError, match=r"name it in shared_inputs.* or ask one member at a time: model\(x, member=i\)"
-    ):
-        model.members(sets)
-
-
 def test_equal_blocks_need_no_ids() -> None:
     model, owners = ensemble().train(), []
     model.net[0].register_forward_pre_hook(lambda *_: owners.append(current().owner))

@@ -27,6 +27,17 @@ class Batch(NamedTuple):
     rows: int
     late: bool = False
 
+    @property
+    def repetition(self) -> str:
+        """What was done to the batch at the input, for the error of a network that failed; empty if nothing."""
+        if self.late or self.members == 1:
+            return ""
+        return (
+            f"All members answered at once: the network got {self.members} x {self.rows} rows, and so much of every "
+            f"argument with {self.rows} entries on axis {self.axis}. Name those that carry no rows in shared_inputs; a "
+            "network made for a certain number of rows answers one member at a time: model(x, member=i)."
+        )
+
 
 class Place(NamedTuple):
     """Where a tensor holds the batch's rows: on this axis; if `common`, one copy of them for all members."""
