@@ -110,7 +110,8 @@ ZOO: dict[str, Case] = {
     "lstm classifier, time first": Case(
         sequence.LSTMClassifier,
         lambda n: ((tokens(n).T,), {}),
-        {"batch_dim": 1, "include": "*", "norm": "member"},
+        {"batch_dim": 1, "norm": "member"},
+        cut="norm",
         answer_dim=0,
     ),
     "encoder": Case(lambda: sequence.encoder(batch_first=True), lambda n: ((floats(n, WORDS, 8),), {}), MEAN),

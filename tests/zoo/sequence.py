@@ -39,16 +39,17 @@ class GRUForecaster(nn.Module):
 class LSTMClassifier(nn.Module):
     """torch's defaults, time first: a class for every row, from the last state."""
 
-    def __init__(self, words: int = 20, width: int = 6, classes: int = 6) -> None:
+    def __init__(self, words: int = 20, width: int = 5, classes: int = 6) -> None:
         super().__init__()
         self.embed = nn.Embedding(words, width)
         self.lstm = nn.LSTM(width, width)
+        self.hidden = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
         _, (state, _) = self.lstm(self.embed(tokens))
-        return self.head(self.norm(state[-1]))
+        return self.head(self.norm(self.hidden(state[-1])))
 
 
 def encoder(batch_first: bool, nested: bool = True) -> nn.Module:

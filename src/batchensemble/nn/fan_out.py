@@ -46,16 +46,25 @@ def _of_every_copy(args: tuple[Any, ...], kwargs: dict[str, Any], route: Route |
 
 def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
     """Repeat every tensor that has `rows` rows, once per copy, member-major."""
-    axis, copies = route.axis, route.copies
+    copies = route.copies
 
     def repeat(leaf: Any) -> Any:
-        if copies == 1 or _rows(leaf, axis) != rows:
+        at = _axis_of(leaf, route, rows)
+        if copies == 1 or at is None:
             return leaf
-        if _is_packed(leaf):
-            return _repeat_packed(leaf, copies)
-        return torch.cat([leaf] * copies, axis_for_rows(leaf, axis))
+        return _repeat_packed(leaf, copies) if _is_packed(leaf) else torch.cat([leaf] * copies, at)
 
     return tree_map(repeat, tree, is_leaf=_is_packed)
+
+
+def _axis_of(leaf: Any, route: Route, rows: int) -> int | None:
+    """The axis on which a tensor holds so many rows, 0 for a packed sequence; `None` if it does not."""
+    if not isinstance(leaf, Tensor):
+        return 0 if _rows(leaf, 0) == rows else None
+    at = axis_for_rows(leaf, route.axis)
+    if leaf.ndim == 2 and at == 1 and leaf.is_floating_point() and leaf.shape[0] in (rows, rows * route.copies):
+        at = 0  # a vector for each row, in one copy or in all: there may be as many features as rows
+    return at if leaf.ndim > at and leaf.shape[at] == rows else None
 
 
 def _rows(leaf: Any, axis: int) -> int | None:
@@ -75,9 +84,10 @@ def _repeat_packed(packed: PackedSequence, copies: int) -> PackedSequence:
 
 def _rows_inside(tree: Any, route: Route) -> int:
     """How many rows the batch has at the fan-out: as many as outside, or k for each (windows, frames)."""
-    sizes = [_rows(leaf, route.axis) for leaf in tree_leaves(tree, is_leaf=_is_packed)]
-    if route.count == 0 or any(size == route.count for size in sizes):
+    leaves = tree_leaves(tree, is_leaf=_is_packed)
+    if route.count == 0 or any(_axis_of(leaf, route, route.count) is not None for leaf in leaves):
         return route.count
+    sizes = [_rows(leaf, route.axis) for leaf in leaves]
     return next((size for size in sizes if size and size % route.count == 0), route.count)
 
 
