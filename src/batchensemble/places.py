@@ -82,6 +82,8 @@ def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> lis
     if not late or members == 1 or not holds(rows > 0):
         return found
     common = [Place(at, common=True) for at in range(tensor.ndim) if holds(sizes[at] == rows)]
+    if features_last:
+        return [*found, *common]
     first = [place for place in common if place.axis == axis_for_rows(tensor, axis)]
     return [*first, *found] or common[:1]
 
