@@ -139,6 +139,19 @@ def test_an_output_without_an_answer_is_refused(shape: Any) -> None:
         ensemble(Shaped(shape))(rows())
 
 
+@pytest.mark.parametrize(
+    ("shape", "named"),
+    [
+        (lambda f, y: {"loss": y.sum()}, r"only loss: Tensor without axes\. "),
+        (lambda f, y: [{"boxes": row} for row in y], rf"6: dict, 7: dict, and {M * N - 8} more\. "),
+        (lambda f, y: (None, (f, y)), r"only 0: NoneType, 1: tuple\. "),
+    ],
+)
+def test_what_came_instead_of_an_answer_is_named(shape: Any, named: str) -> None:
+    with pytest.raises(ValueError, match=named + r"The answer must be .* model\(x, member=i\)"):
+        ensemble(Shaped(shape)).members(rows())
+
+
 def test_keyword_inputs_and_integers() -> None:
     model, words = ensemble(Shaped(lambda f, y: y)), torch.arange(N) % 4
     close(model(words=words, member=IDS), model.members(words=words)[IDS, torch.arange(N)])
@@ -238,7 +251,7 @@ class Last(nn.Module):
 
 @pytest.mark.parametrize(("batch_dim", "axis"), [(0, 1), (1, 0)])
 def test_an_answer_is_combined_along_the_axis_that_has_its_rows(batch_dim: int, axis: int) -> None:
-    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, exclude="head")
+    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim)
     x = torch.randn(N, 5, 4).movedim(0, batch_dim)
     members = torch.stack([model.extract(i)(x) for i in range(M)])
     close(model.members(x), members)
@@ -249,7 +262,7 @@ def test_an_answer_is_combined_along_the_axis_that_has_its_rows(batch_dim: int, 
         model.predict(x, batch_size=3)
     labels = members.mean(0).argmax(-1)
     assert be.diagnose(model, [(x, labels)]).rows == labels.numel()
-    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, exclude="head", combine="mean")
+    model = ensemble(Last(batch_first=batch_dim == 0), batch_dim=batch_dim, combine="mean")
     assert be.diagnose(model, [(x, model(x).detach())]).rmse < 1e-6
     close(be.export_program(model, x).module()(x)[-1], model.predict(x).outputs)
 

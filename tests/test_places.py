@@ -36,6 +36,18 @@ def test_sizes_tell(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     assert unfolded(torch.zeros(shape)).shape == expected
 
 
+@pytest.mark.parametrize("classes", [5, M * N, 2 * M * N])
+def test_classes_of_time_first_rows_are_no_rows(classes: int) -> None:
+    assert unfolded(torch.zeros(M * N, classes), axis=1).shape == (M, N, classes)
+    assert unfolded(torch.zeros(M * N, M * N, classes), axis=1).shape == (M, M * N, N, classes)
+
+
+def test_classes_after_a_late_fan_out_are_no_rows() -> None:
+    x = torch.arange(M * N * N).reshape(M * N, N)  # as many classes as rows
+    assert torch.equal(unfolded(x, axis=1, late=True)[1], x[N : 2 * N])
+    assert torch.equal(unfolded(x[:N], axis=1, late=True, kept=1), torch.stack([x[:1]] * M))
+
+
 def test_values_are_found() -> None:
     x = torch.arange(2 * M * N).reshape(2, M * N)
     assert torch.equal(unfolded(x)[1], x[:, N : 2 * N])

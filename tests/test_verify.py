@@ -165,6 +165,74 @@ def test_it_finds_rows_that_change_places_among_one_members() -> None:
         be.verify(ensemble(Swaps()), rows(6))
 
 
+class Noisy(nn.Module):
+    """A variational autoencoder that samples whenever no noise is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encode, self.decode = nn.Linear(4, 2), nn.Linear(2, 4)
+
+    def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
+        z = self.encode(x)
+        return self.decode(z + (torch.randn_like(z) if noise is None else noise))
+
+
+def test_networks_that_draw_random_numbers_are_told_from_wrong_ones() -> None:
+    model = ensemble(Noisy(), combine="mean")
+    with pytest.raises(be.VerificationError, match=r"random numbers in evaluation.*noise as an input"):
+        be.verify(model, rows())
+    be.verify(model, rows(), torch.randn(N, 2))
+
+
+class Similar(nn.Module):
+    """Every row compared with every other."""
+
+    def __init__(self, entries: bool) -> None:
+        super().__init__()
+        self.layer, self.entries = nn.Linear(4, 3), entries
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.layer(x)
+        return {"logits": h, "boxes": [row[row > 0] for row in h]} if self.entries else h @ h.T
+
+
+def test_shapes_that_differ_are_told() -> None:
+    with pytest.raises(be.VerificationError, match=rf"in shape, \({N}, {M * N}\) instead of \({N}, {N}\).*member=i"):
+        be.verify(ensemble(Similar(entries=False)), rows())
+    with pytest.raises(be.VerificationError, match=f"{N + 1} tensors for one member's rows and {M * N + 1} for all"):
+        be.verify(ensemble(Similar(entries=True)), rows())
+
+
+def test_a_batch_axis_that_is_squeezed_away_is_told() -> None:
+    class Squeezed(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(4, 1)
+            self.register_forward_hook(lambda _module, _inputs, output: output.squeeze())
+
+    model = ensemble(Squeezed(), combine="sigmoid")
+    be.verify(model, rows())
+    with pytest.raises(be.VerificationError, match=rf"in shape, \({M}, 1\) instead of \(\)"):
+        be.verify(model, rows(1))
+
+
+class Packed(nn.Module):
+    """A packed LSTM, before rows meet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(4, 3, batch_first=True), nn.Linear(3, 2)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        _, (state, _) = self.lstm(packed)
+        return self.head(state[-1] - state[-1].mean(0))
+
+
+def test_packed_rows_are_not_taken_for_a_difference() -> None:
+    with pytest.raises(be.VerificationError, match="first in layer 'head'"):
+        be.verify(ensemble(Packed()), torch.randn(4, 5, 4), torch.tensor([5, 2, 4, 1]))
+
+
 class Hidden(nn.Module):
     """A layer called by a way that `how` makes."""
 

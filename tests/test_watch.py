@@ -41,7 +41,7 @@ def test_few_rows_warn_once_for_each_model() -> None:
         model(rows(3))
         model.eval()(rows(1))
         ensemble().train()(rows(2), member=0)
-    with pytest.warns(UserWarning, match="a batch of 1 row for 3 members"):
+    with pytest.warns(UserWarning, match="a batch of 1 row for 3 members.*name it in shared_inputs"):
         ensemble().train()(rows(1))
 
 

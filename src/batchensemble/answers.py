@@ -34,7 +34,10 @@ class Field:
         for key, value in parts.items():
             if isinstance(value, Tensor) and value.ndim:
                 return cls(key)
-        raise ValueError(f"the network's output holds no tensor to combine, only {_describe(parts)}")
+        raise ValueError(
+            f"the network's output holds no tensor to combine, only {_describe(parts)}. The answer must be the output "
+            "itself or a field of it, with all rows in one tensor; if not, ask one member at a time: model(x, member=i)"
+        )
 
     def get(self, output: Any) -> Tensor:
         """The answer itself."""
@@ -89,5 +92,13 @@ class Answers:
         return self.field.put(self.output, answer.movedim(0, self.axis) if self.axis else answer)
 
 
-def _describe(parts: Mapping[Any, Any]) -> str:
-    return ", ".join(f"{key}: {type(value).__name__}" for key, value in parts.items()) or "nothing"
+def _describe(parts: Mapping[Any, Any], most: int = 8) -> str:
+    """What an output has: the names and kinds of its first fields, for messages."""
+    kinds = {key: f"{type(value).__name__}{_no_axes(value)}" for key, value in parts.items()}
+    named = [f"{key}: {kind}" for key, kind in kinds.items()][:most]
+    rest = [f"and {len(kinds) - most} more"] if len(kinds) > most else []
+    return ", ".join([*named, *rest]) or "nothing"
+
+
+def _no_axes(value: Any) -> str:
+    return " without axes" if isinstance(value, Tensor) and not value.ndim else ""

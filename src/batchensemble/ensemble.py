@@ -181,7 +181,7 @@ class Ensemble(nn.Module):
         late, members = batch.late, batch.members
         args, kwargs, _ = self.edge.repeat(given, members, late)
         count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
-        return travel(self._route(count, None, copies), self._run, args, kwargs)
+        return travel(self._route(count, None, copies), self._run, args, kwargs, batch)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -243,7 +243,7 @@ class Ensemble(nn.Module):
     def _route(self, rows: int, owner: int | Tensor | None, copies: int = 1) -> Route:
         return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies)
 
-    def _run(self, args: Sequence[Any], kwargs: Any) -> Any:
+    def _run(self, args: Sequence[Any], kwargs: Any, batch: Batch | None = None) -> Any:
         """Call the network, under a route; say more about an error where we know what was done to the network."""
         try:
             output = self.net(*args, **kwargs)
@@ -252,7 +252,8 @@ class Ensemble(nn.Module):
                 raise
             if reason := why_it_fails(self.net, error, self.conversion.converted):
                 raise RuntimeError(reason) from error
-            if note := fans.what_the_cut_changes(self.settings.fan_out or "", kwargs):
+            repetition = batch.repetition if batch is not None else ""
+            if note := fans.what_the_cut_changes(self.settings.fan_out or "", kwargs) or repetition:
                 error.add_note(note)
             raise
         route = current()

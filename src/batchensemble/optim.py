@@ -103,7 +103,10 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
     """
     if not isinstance(outputs, Tensor):
         kind = type(outputs).__name__
-        raise TypeError(f"expected members' outputs in one tensor, got {kind}: name it, as model.members(x).logits")
+        raise TypeError(
+            f"expected members' outputs in one tensor, got {kind}: name it, as model.members(x).logits; for a loss of "
+            "several outputs, repeat the rows and name their members, model(torch.cat([x] * members), member=ids)"
+        )
     if targets:
         _check_member_axis(outputs, targets[0])
     return torch.stack([loss_fn(output, *targets, **options) for output in outputs]).mean()

@@ -2,7 +2,7 @@
 
 The rows are on the axis whose size is `members * N`. Several axes may have that size: when T is `members * N`, a
 time-first output looks like a batch-first one. Then the axis is taken that held the rows in earlier calls, at
-other sizes; if there were none, the batch axis.
+other sizes; if there were none, the batch axis, unless it comes last, where features mostly are.
 """
 
 from collections.abc import Callable, Hashable
@@ -27,6 +27,17 @@ class Batch(NamedTuple):
     rows: int
     late: bool = False
 
+    @property
+    def repetition(self) -> str:
+        """What was done to the batch at the input, for the error of a network that failed; empty if nothing."""
+        if self.late or self.members == 1:
+            return ""
+        return (
+            f"All members answered at once: the network got {self.members} x {self.rows} rows, and so much of every "
+            f"argument with {self.rows} entries on axis {self.axis}. Name those that carry no rows in shared_inputs; a "
+            "network made for a certain number of rows answers one member at a time: model(x, member=i)."
+        )
+
 
 class Place(NamedTuple):
     """Where a tensor holds the batch's rows: on this axis; if `common`, one copy of them for all members."""
@@ -46,7 +57,7 @@ def readings(tensor: Tensor, batch: Batch) -> list[Place]:
     """Every way to read a tensor's shape, the likeliest first.
 
     Rows are on the batch axis, possibly several for each row outside (windows, frames); else on an axis that has as
-    many (an LSTM's h_n has them on axis 1).
+    many (an LSTM's h_n has them on axis 1). If the batch axis is the last one, the others come first.
 
     Examples:
         >>> readings(torch.zeros(20, 3), Batch(axis=0, members=4, rows=5))
@@ -65,10 +76,14 @@ def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> lis
     whole, sizes = members * rows, tensor.shape
     several = tensor.ndim > axis and holds(whole > 0) and holds(sizes[axis] > whole) and holds(sizes[axis] % whole == 0)
     equal = [Place(at) for at in range(tensor.ndim) if holds(sizes[at] == whole)]
-    found = sorted([*([Place(axis)] if several else []), *equal], key=lambda place: place.axis != axis)
+    multiple = [Place(axis)] if several else []
+    features_last = 0 < axis == tensor.ndim - 1  # more often than rows: (N, classes), where inputs are (T, N, ...)
+    found = [*equal, *multiple] if features_last else sorted([*multiple, *equal], key=lambda place: place.axis != axis)
     if not late or members == 1 or not holds(rows > 0):
         return found
     common = [Place(at, common=True) for at in range(tensor.ndim) if holds(sizes[at] == rows)]
+    if features_last:
+        return [*found, *common]
     first = [place for place in common if place.axis == axis_for_rows(tensor, axis)]
     return [*first, *found] or common[:1]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
@@ -91,25 +92,58 @@ def _are_alike(rows: Tensor) -> bool:
 
 
 def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer: Any, inputs: Any) -> float:
-    pairs = list(zip(tensors(outputs), tensors(answer), strict=True))
-    # A tensor without rows (the network's own loss) is common to all members, and no member's answer.
-    pairs = [(found, expected) for found, expected in pairs if found.ndim > expected.ndim]
+    pairs = _answers_of(member, outputs, answer)
     expected = [expected for _, expected in pairs]
     if not any(bool((tensor.isfinite() & (tensor != 0)).any()) for tensor in expected):
         raise ValueError(
             f"member {member} answers with zeros only, or with no finite number: there is nothing to compare. "
             "If the last layer's weight starts at zero, verify once it has other values."
         )
-    worst = max(_difference(_member_of(a, b, member), b) for a, b in pairs)
+    worst = max(_difference(*pair) for pair in pairs)
     if not worst <= _tolerance(expected):
+        _refuse_random(plain, answer, *inputs)
         layer = _first_difference(model, plain, member, *inputs)
         raise VerificationError(
-            f"member {member} differs from its extracted plain network by {worst:.2g} of the output's size, "
+            f"member {member} differs from its extracted plain network {_by_how_much(pairs, worst)}, "
             f"first in layer '{layer}'. If the network moves its rows away from axis {model.settings.batch_dim} there, "
-            "exclude that layer or set batch_dim; if it mixes rows before it, or reads a layer's weight itself, "
-            "that part cannot be an ensemble."
+            "exclude that layer or set batch_dim; if it reads a layer's weight itself, exclude that one; if rows meet "
+            "or change places before it, ask one member at a time: model(x, member=i)."
         )
     return worst
+
+
+def _answers_of(member: int, outputs: Any, answer: Any) -> list[tuple[Tensor, Tensor]]:
+    """A member's tensors beside those of its plain network."""
+    found, expected = tensors(outputs), tensors(answer)
+    if len(found) != len(expected):
+        raise VerificationError(
+            f"the network returns {len(expected)} tensors for one member's rows and {len(found)} for all members': a "
+            "list with an entry for every row has no axis of members. Return the rows in one tensor, or ask one member "
+            "at a time: model(x, member=i)."
+        )
+    # A tensor without rows (the network's own loss) is common to all members, and no member's answer.
+    pairs = [pair for pair in zip(found, expected, strict=True) if pair[0].ndim > pair[1].ndim]
+    return [(_member_of(every, own, member), own) for every, own in pairs]
+
+
+def _by_how_much(pairs: list[tuple[Tensor, Tensor]], worst: float) -> str:
+    """The largest difference in words, or the first shape that is another."""
+    for found, expected in pairs:
+        if found.shape != expected.shape:
+            return f"in shape, {tuple(found.shape)} instead of {tuple(expected.shape)}"
+    return f"by {worst:.2g} of the output's size"
+
+
+def _refuse_random(plain: nn.Module, answer: Any, args: Any, kwargs: Any) -> None:
+    """Say so if a plain network does not even answer as it did itself."""
+    again = plain(*args, **kwargs)
+    for found, expected in zip(tensors(again), tensors(answer), strict=False):
+        if not _difference(found, expected) <= _tolerance([expected]):
+            raise VerificationError(
+                "the network answers the same rows differently from one call to the next, also without members: it "
+                "draws random numbers in evaluation. Verify it without (F.dropout takes training=self.training), or "
+                "with the noise as an input."
+            )
 
 
 def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
@@ -170,7 +204,8 @@ def _recorded(net: nn.Module, run: Callable[[], Any]) -> dict[str, Tensor]:
     for name, module in net.named_modules():
 
         def keep(_m: nn.Module, _i: Any, output: Any, name: str = name) -> None:
-            found = tensors(output)
+            is_packed = isinstance(output, tuple) and len(output) == 2 and isinstance(output[0], PackedSequence)
+            found = tensors(output[1] if is_packed else output)  # packed rows of all members are sorted by length
             if found and name not in seen:
                 seen[name] = found[0].detach()
 
@@ -189,6 +224,8 @@ def _member_of(found: Tensor, expected: Tensor, member: int) -> Tensor:
         return found
     if found.ndim == expected.ndim + 1:
         return found[member]
+    if found.ndim != expected.ndim:
+        return found
     longer = [axis for axis in range(found.ndim) if found.shape[axis] != expected.shape[axis]]
     if len(longer) != 1:
         return found

@@ -33,7 +33,30 @@ def test_a_layer_of_another_ensemble_is_refused() -> None:
 @pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
 def test_other_numbers_of_rows_are_refused(count: int, found: int) -> None:
     with pytest.raises(ValueError, match=f"axis 0 should hold the batch's {count} rows, or a multiple"):
-        travel(Route(M, count, 1), routed(), torch.ones(found, 2))
+        travel(Route(M, count, torch.zeros(count, dtype=torch.long)), routed(), torch.ones(found, 2))
+
+
+@pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
+def test_one_member_owns_any_number_of_rows(count: int, found: int) -> None:
+    layer, x = routed(init="normal"), torch.randn(found, 2)
+    torch.testing.assert_close(travel(Route(M, count, 1), layer, x), layer.plain(1)(x))
+
+
+@pytest.mark.parametrize("norm", ["shared", "member"])
+def test_features_are_no_rows(norm: str) -> None:
+    layers = be.convert(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)), members=M, init="normal", norm=norm).net
+    x, ids = torch.randn(4, 3), torch.tensor([2, 0, 1, 1])
+    expected = travel(Route(M, 4, ids), layers, x)
+    torch.testing.assert_close(travel(Route(M, 4, ids, axis=1), layers, x), expected)
+    with pytest.raises(ValueError, match="axis 0 should hold the batch's 3 rows"):  # as many as there are features
+        travel(Route(M, 3, ids[:3], axis=1), layers, x)
+
+
+def test_ids_of_words_may_be_rows() -> None:
+    table = be.convert(nn.Embedding(9, 2), members=M, include="*", init="normal").net
+    x, ids = torch.arange(8).reshape(2, 4), torch.tensor([2, 0, 1, 1])  # two words, four rows
+    expected = travel(Route(M, 4, ids), table, x.T).transpose(0, 1)
+    torch.testing.assert_close(travel(Route(M, 4, ids, axis=1), table, x), expected)
 
 
 def test_ids_of_a_batch_serve_its_inner_rows_next_to_one_another() -> None:

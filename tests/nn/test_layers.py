@@ -114,7 +114,7 @@ def test_a_batch_that_members_cannot_share_is_refused(case: Case) -> None:
 @every_layer
 def test_rows_that_are_not_the_batchs_are_refused(case: Case) -> None:
     with pytest.raises(ValueError, match=re.escape("should hold the batch's 5 rows")):
-        case.routed(case.layer(), case.batch(6), 1, count=5)
+        case.routed(case.layer(), case.batch(6), torch.zeros(5, dtype=torch.long), count=5)
 
 
 @every_layer

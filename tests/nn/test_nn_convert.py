@@ -76,8 +76,6 @@ LEFT = {
     "a subclass with its own forward": (lambda: Scaled(4, 4), "Scaled has a forward of its own"),
     "a subclass with its own convolution": (lambda: Standardised(4, 4, 1), "Standardised has a forward of its own"),
     "an object with its own forward": (patched, "Linear has a forward of its own"),
-    "lazy": (lambda: nn.LazyLinear(4), "do not exist yet"),
-    "lazy norm": (nn.LazyBatchNorm1d, "do not exist yet"),
     "parametrised": (lambda: parametrizations.weight_norm(nn.Linear(4, 4)), "computed from other parameters"),
     "spectral norm": (lambda: parametrizations.spectral_norm(nn.Conv2d(4, 4, 1)), "computed from other parameters"),
     "orthogonal recurrence": (
@@ -102,6 +100,14 @@ def test_left_plain_with_a_reason(name: str, include: str | None) -> None:
     assert net["odd"] is layer
     assert done.converted == ("head",)
     assert reason in done.left["odd"]
+
+
+def test_lazy_layers_are_refused_until_they_have_weights() -> None:
+    net = nn.Sequential(nn.Linear(4, 3), nn.LazyBatchNorm1d(), nn.LazyLinear(2))
+    with pytest.raises(ValueError, match=r"\['1', '2'\] do not exist yet: run a batch through the network first"):
+        convert_(net, 2)
+    net(torch.randn(5, 4))
+    assert convert_(net, 2, norm="member")[1].converted == ("0", "1", "2")
 
 
 def test_a_network_with_parameters_of_its_own_is_left_with_their_names_not_as_a_whole() -> None:

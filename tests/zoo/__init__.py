@@ -21,13 +21,15 @@ TARGETS = 6
 class Case:
     """A network, its inputs, and what `convert` must be told about it.
 
-    `inputs(n)` gives (args, kwargs) of n rows; `cut` names a module for a late fan-out, where one is tried.
+    `inputs(n)` gives (args, kwargs) of n rows; `cut` names a module for a late fan-out, where one is tried;
+    `answer_dim` is the axis of the rows in the answer, where it is not that of the inputs.
     """
 
     build: Callable[[], nn.Module]
     inputs: Callable[[int], Inputs]
     options: dict[str, Any] = field(default_factory=dict)
     cut: str | None = None
+    answer_dim: int | None = None
 
     def make(self) -> nn.Module:
         """The network, always with the same weights; dropout is off in every case."""
@@ -37,7 +39,8 @@ class Case:
 
     @property
     def batch_dim(self) -> int:
-        return self.options.get("batch_dim", 0)
+        """The axis of the rows in the answer."""
+        return self.options.get("batch_dim", 0) if self.answer_dim is None else self.answer_dim
 
 
 def generator(seed: int) -> torch.Generator:
@@ -104,6 +107,13 @@ ZOO: dict[str, Case] = {
     "lstm tagger": Case(sequence.Tagger, lambda n: ((tokens(n),), {})),
     "lstm tagger, packed": Case(sequence.Tagger, lambda n: ((tokens(n), lengths(n)), {})),
     "gru, time first": Case(sequence.GRUForecaster, lambda n: ((floats(WORDS, n, 3),), {}), TIME_FIRST),
+    "lstm classifier, time first": Case(
+        sequence.LSTMClassifier,
+        lambda n: ((tokens(n).T,), {}),
+        {"batch_dim": 1, "norm": "member"},
+        cut="norm",
+        answer_dim=0,
+    ),
     "encoder": Case(lambda: sequence.encoder(batch_first=True), lambda n: ((floats(n, WORDS, 8),), {}), MEAN),
     "encoder, padded": Case(
         lambda: sequence.encoder(batch_first=True, nested=False),  # nested tensors answer 0 where there is padding

@@ -36,6 +36,22 @@ class GRUForecaster(nn.Module):
         return self.head(features), state
 
 
+class LSTMClassifier(nn.Module):
+    """torch's defaults, time first: a class for every row, from the last state."""
+
+    def __init__(self, words: int = 20, width: int = 5, classes: int = 6) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.lstm = nn.LSTM(width, width)
+        self.hidden = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        _, (state, _) = self.lstm(self.embed(tokens))
+        return self.head(self.norm(self.hidden(state[-1])))
+
+
 def encoder(batch_first: bool, nested: bool = True) -> nn.Module:
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=batch_first)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=nested)

@@ -6,6 +6,7 @@ from typing import get_args
 
 import torch
 from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import fast_path
 from batchensemble.nn.converted import Converted, Pick, mark_routed_, outermost
@@ -51,6 +52,7 @@ def convert_(
     fast = Fast(members, rank, init, generator)
     if norm not in get_args(Norm):
         raise ValueError(f"norm must be 'shared' or 'member', got {norm!r}")
+    _refuse_lazy(net)
     selection = Selection(net, include, exclude, fan_out)
     swaps: dict[nn.Module, nn.Module] = {}
     converted: list[str] = []
@@ -71,6 +73,15 @@ def convert_(
     net = swap_(net, {**shared_norms(net), **swaps})
     fast_path.off_(net)
     return net, Conversion(tuple(converted), left)
+
+
+def _refuse_lazy(net: nn.Module) -> None:
+    """Refuse layers without weights: left plain, they would turn up later, as layers that all members share."""
+    lazy = [name for name, module in net.named_modules() if isinstance(module, LazyModuleMixin)]
+    if lazy:
+        raise ValueError(
+            f"the weights of the lazy layers {lazy} do not exist yet: run a batch through the network first"
+        )
 
 
 def restore_(net: nn.Module, pick: Pick) -> nn.Module:

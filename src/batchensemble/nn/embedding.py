@@ -34,7 +34,7 @@ class Embedding(FastModule, MemberModule, nn.Embedding):
 
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, ...) -> (rows, ..., embedding_dim)`."""
-        rows = rows_of(self, input)
+        rows = rows_of(self, input, features=0)
         y = super().forward(input)
         return rows.affine(y, self.s, at=y.ndim - 1)
 

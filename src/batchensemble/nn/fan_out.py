@@ -48,16 +48,28 @@ def _of_every_copy(args: tuple[Any, ...], kwargs: dict[str, Any], route: Route |
 
 def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
     """Repeat every tensor that has `rows` rows, once per copy, member-major."""
-    axis, copies = route.axis, route.copies
+    copies = route.copies
 
     def repeat(carrier: Tensor | PackedSequence) -> Tensor | PackedSequence:
-        if copies == 1 or _rows(carrier, axis) != rows:
+        at = _axis_of(carrier, route, rows)
+        if copies == 1 or at is None:
             return carrier
         if isinstance(carrier, PackedSequence):
             return _repeat_packed(carrier, copies)
-        return torch.cat([carrier] * copies, axis_for_rows(carrier, axis))
+        return torch.cat([carrier] * copies, at)
 
     return map_tensors(repeat, tree, _CARRIERS)
+
+
+def _axis_of(carrier: Tensor | PackedSequence, route: Route, rows: int) -> int | None:
+    """The axis on which a tensor holds so many rows, 0 for a packed sequence; `None` if it does not."""
+    if isinstance(carrier, PackedSequence):
+        return 0 if _rows(carrier, 0) == rows else None
+    at = axis_for_rows(carrier, route.axis)
+    either = (rows, rows * route.copies)
+    if carrier.ndim == 2 and at == 1 and carrier.is_floating_point() and carrier.shape[0] in either:
+        at = 0  # a vector for each row, in one copy or in all: there may be as many features as rows
+    return at if carrier.ndim > at and carrier.shape[at] == rows else None
 
 
 def _rows(carrier: Tensor | PackedSequence, axis: int) -> int | None:
@@ -71,9 +83,10 @@ def _repeat_packed(packed: PackedSequence, copies: int) -> PackedSequence:
 
 def _rows_inside(tree: Any, route: Route) -> int:
     """How many rows the batch has at the fan-out: as many as outside, or k for each (windows, frames)."""
-    sizes = [_rows(carrier, route.axis) for carrier in tensors(tree, _CARRIERS)]
-    if route.count == 0 or any(size == route.count for size in sizes):
+    carriers = tensors(tree, _CARRIERS)
+    if route.count == 0 or any(_axis_of(carrier, route, route.count) is not None for carrier in carriers):
         return route.count
+    sizes = [_rows(carrier, route.axis) for carrier in carriers]
     return next((size for size in sizes if size and size % route.count == 0), route.count)
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn import layers, norm, shared_norm
 from batchensemble.nn.attention import MultiheadAttention
@@ -58,8 +57,6 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
         >>> kind_with_members(nn.PReLU(), norm="shared")
         (None, 'there is no rank-one form of PReLU')
     """
-    if isinstance(module, LazyModuleMixin):
-        return None, "its weights do not exist yet: run a batch through the network first"
     if is_conv1d(module):
         return Conv1D, ""
     for plain, kind in _WITH_MEMBERS.items():

@@ -6,25 +6,36 @@ from batchensemble.nn.route import Route, current
 from batchensemble.nn.rows import Rows
 
 
-def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None) -> Rows:
+def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int = 1) -> Rows:
     """Find out which members the rows of `x` belong to, or raise if that cannot be told.
 
     Inside an ensemble every layer goes by the route, even one that was put there after `convert`; a bare layer on its
-    own expects equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side.
+    own expects equal blocks. `x` may hold k rows for every row of the batch (windows, frames, beams), side by side. If
+    one member answers the whole batch, everything in it is that member's, whatever the network makes of the rows.
+
+    Args:
+        layer: the layer.
+        x: its input.
+        axis: the axis of the rows, for layers with a convention of their own; by default where the route has them.
+        features: how many axes at the end of `x` hold features, and so no rows: an h_n[-1] is `(rows, features)`, even
+            where the batch has its rows on axis 1.
     """
     route, members = current(), int(layer.members)  # type: ignore[arg-type]
     if route is None and not layer.routed:
         return _bare_rows(layer, x, members, axis or 0)
     route = _checked_route(layer, route, members)
-    axis = route.axis if axis is None else axis
+    axis = max(0, min(route.axis, x.ndim - 1 - features)) if axis is None else axis
+    if isinstance(route.owner, int):
+        return Rows(members, route.owner, axis)
     found = x.shape[axis] if x.ndim > axis else 0
     if found == 0 and route.count == 0:
         return Rows(members, route.owner, axis)
     if found == 0 or route.count == 0 or found % route.count:
         raise ValueError(
             f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
-            f"{route.count} rows, or a multiple of them. Exclude this layer, or name the batch axis with batch_dim "
-            "(one for the whole network)."
+            f"{route.count} rows, or a multiple of them. If the first argument carries no rows, name it in "
+            "shared_inputs. Otherwise exclude this layer, name the batch axis with batch_dim (one for the whole "
+            "network), or ask one member at a time: model(x, member=i)."
         )
     return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
 

@@ -53,9 +53,10 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, ..., *normalized_shape)` in, the same out."""
-        rows = rows_of(self, input)
+        features = len(self.normalized_shape)
+        rows = rows_of(self, input, features=features)
         y = F.layer_norm(input, self.normalized_shape, eps=self.eps)
-        return rows.affine(y, self.weight, self.bias, at=input.ndim - len(self.normalized_shape))
+        return rows.affine(y, self.weight, self.bias, at=input.ndim - features)
 
 
 class GroupNorm(MemberNorm, nn.GroupNorm):
