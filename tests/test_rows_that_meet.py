@@ -59,3 +59,11 @@ def test_the_error_of_a_network_says_that_its_batch_was_repeated() -> None:
     with pytest.raises(RuntimeError) as caught:  # as in the plain network
         model(rows(N + 1), member=1)
     assert not hasattr(caught.value, "__notes__")
+
+
+def test_errors_about_anything_else_carry_no_note() -> None:
+    model = ensemble(Fixed())
+    model.net.register_forward_pre_hook(lambda *_: torch.zeros(2).item())
+    with pytest.raises(RuntimeError) as caught:
+        model.members(rows())
+    assert not hasattr(caught.value, "__notes__")

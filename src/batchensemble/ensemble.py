@@ -252,8 +252,8 @@ class Ensemble(nn.Module):
                 raise
             if reason := why_it_fails(self.net, error, self.conversion.converted):
                 raise RuntimeError(reason) from error
-            repetition = batch.repetition if batch is not None else ""
-            if note := fans.what_the_cut_changes(self.settings.fan_out or "", kwargs) or repetition:
+            cut = fans.what_the_cut_changes(self.settings.fan_out or "", kwargs)
+            if note := cut or (batch.explain(error) if batch is not None else ""):
                 error.add_note(note)
             raise
         route = current()

@@ -5,6 +5,7 @@ time-first output looks like a batch-first one. Then the axis is taken that held
 other sizes; if there were none, the batch axis, unless it comes last, where features mostly are.
 """
 
+import re
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -27,10 +28,11 @@ class Batch(NamedTuple):
     rows: int
     late: bool = False
 
-    @property
-    def repetition(self) -> str:
-        """What was done to the batch at the input, for the error of a network that failed; empty if nothing."""
-        if self.late or self.members == 1:
+    def explain(self, error: Exception) -> str:
+        """What was done to the batch at the input, if a network's error speaks of that many rows; empty if not."""
+        whole = self.members * self.rows
+        sizes = [int(number) for number in re.findall(r"\d+", str(error))]
+        if self.late or self.members == 1 or not whole or not any(size and size % whole == 0 for size in sizes):
             return ""
         return (
             f"All members answered at once: the network got {self.members} x {self.rows} rows, and so much of every "
