@@ -308,6 +308,32 @@ def test_rows_in_structures_are_repeated_and_objects_go_through() -> None:
     assert [len(rows) for rows in cache.rows] == [N, M * N, M * N]
 
 
+class Writes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(D, D)
+
+    def forward(self, features: Features) -> None:
+        features.rows = torch.tanh(self.linear(features.rows))
+
+
+class WrittenInto(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut, self.step, self.head = nn.Linear(D, D), Writes(), nn.Linear(D, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = Features(self.cut(x), [])
+        self.step(features)
+        return self.head(features.rows)
+
+
+def test_a_later_module_writes_into_the_networks_own_object() -> None:
+    model, x = late(WrittenInto(), "cut"), torch.randn(N, D, dtype=torch.float64)
+    be.verify(model, x)
+    close(torch.compile(model.members, backend="eager", fullgraph=True)(x), model.members(x))
+
+
 def test_an_empty_batch() -> None:
     assert late(Net(), "blocks.1").members(batch(0)).shape == (M, 0, 3)
 
