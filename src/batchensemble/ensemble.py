@@ -167,7 +167,8 @@ class Ensemble(nn.Module):
         late = self.settings.fan_out is not None
         sent = 2 if late and rows == 1 else rows
         given = given if sent == rows else self.edge.repeat(given, sent)
-        batch = Batch(self.settings.batch_dim, len(self), sent, late)
+        before = self.edge.before_rows(given.args, given.kwargs)
+        batch = Batch(self.settings.batch_dim, len(self), sent, late, before)
         output = self._repeated(given, batch)
         answer = Field.find(output, self.settings.output).get(output)
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
