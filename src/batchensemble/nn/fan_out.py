@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from batchensemble.nn.route import Route, advance, current
 from batchensemble.nn.rows import axis_for_rows, rows_in
+from batchensemble.nn.tracing import is_exporting, is_known
 from batchensemble.nn.trees import items, rebuilt, tensors
 
 _CARRIERS = (Tensor, PackedSequence)  # what may hold rows
@@ -71,10 +72,19 @@ def _axis_of(carrier: Tensor | PackedSequence, route: Route, rows: int) -> int |
     if isinstance(carrier, PackedSequence):
         return 0 if _rows(carrier, 0) == rows else None
     at = axis_for_rows(carrier, route.axis)
-    either = (rows, rows * route.copies)
-    if carrier.ndim == 2 and at == 1 and carrier.is_floating_point() and carrier.shape[0] in either:
-        at = 0  # a vector for each row, in one copy or in all: there may be as many features as rows
+    if carrier.ndim == 2 and at == 1 and carrier.is_floating_point() and _has_rows_in_front(carrier, route, rows):
+        at = 0
     return at if carrier.ndim > at and carrier.shape[at] == rows else None
+
+
+def _has_rows_in_front(carrier: Tensor, route: Route, rows: int) -> bool:
+    """Whether time-first rows became a vector each, in one copy or in all; there may be as many features as rows.
+
+    If there may be as many steps as rows, too, the shape is that of a number for each step: `(T, N)`.
+    """
+    holds = is_known if is_exporting() else bool  # an export is not to be narrowed down to some lengths
+    first, last = (any(holds(size == whole) for whole in (rows, rows * route.copies)) for size in carrier.shape)
+    return first and not (last and all(holds(size == carrier.shape[0]) for size in route.before))
 
 
 def _rows(carrier: Tensor | PackedSequence, axis: int) -> int | None:
