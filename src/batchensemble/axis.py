@@ -65,7 +65,7 @@ class Edge:
 
     def before_rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
         """The sizes of the axes before the batch axis, in that same tensor: of time-first rows, their steps."""
-        return tuple(self._first(args, kwargs).shape[: self.axis])
+        return tuple(self._first(args, kwargs).shape[: self.axis]) if self.axis else ()
 
     def _first(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
         tensor: Tensor
