@@ -42,6 +42,25 @@ def test_classes_of_time_first_rows_are_no_rows(classes: int) -> None:
     assert unfolded(torch.zeros(M * N, M * N, classes), axis=1).shape == (M, M * N, N, classes)
 
 
+class Series(nn.Module):
+    """A number for every step, time-first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(2, 4), nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.lstm(x)[0]).squeeze(-1)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("fan_out", [None, "head"])
+@pytest.mark.parametrize("steps", [N, M * N, 2 * M * N])
+def test_steps_of_time_first_rows_are_no_rows_either(steps: int, fan_out: str | None) -> None:
+    model = be.convert(Series(), M, combine="mean", batch_dim=1, fan_out=fan_out).eval()
+    x = torch.randn(steps, N, 2)
+    torch.testing.assert_close(model.members(x)[1], model.extract(1)(x))
+
+
 def test_classes_after_a_late_fan_out_are_no_rows() -> None:
     x = torch.arange(M * N * N).reshape(M * N, N)  # as many classes as rows
     assert torch.equal(unfolded(x, axis=1, late=True)[1], x[N : 2 * N])

@@ -60,12 +60,21 @@ class Edge:
 
     def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
         """N, the number of rows of the first tensor argument in the signature, and that tensor's device."""
+        first = self._first(args, kwargs)
+        return first.shape[self.axis], first.device
+
+    def before_rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
+        """The sizes of the axes before the batch axis, in that same tensor: of time-first rows, their steps."""
+        return tuple(self._first(args, kwargs).shape[: self.axis]) if self.axis else ()
+
+    def _first(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+        tensor: Tensor
         for value in self._in_order(args, kwargs):
             for tensor in tensors(value):
                 if tensor.is_nested:
                     raise TypeError("a nested tensor has no batch axis: give the network padded rows and a mask")
                 if tensor.ndim > self.axis:
-                    return tensor.shape[self.axis], tensor.device
+                    return tensor
         raise ValueError(_no_batch([*self.named(args), *kwargs.items()], self.axis))
 
     def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:

@@ -167,7 +167,8 @@ class Ensemble(nn.Module):
         late = self.settings.fan_out is not None
         sent = 2 if late and rows == 1 else rows
         given = given if sent == rows else self.edge.repeat(given, sent)
-        batch = Batch(self.settings.batch_dim, len(self), sent, late)
+        before = self.edge.before_rows(given.args, given.kwargs)
+        batch = Batch(self.settings.batch_dim, len(self), sent, late, before)
         output = self._repeated(given, batch)
         answer = Field.find(output, self.settings.output).get(output)
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
@@ -181,7 +182,7 @@ class Ensemble(nn.Module):
         late, members = batch.late, batch.members
         args, kwargs, _ = self.edge.repeat(given, members, late)
         count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
-        return travel(self._route(count, None, copies), self._run, args, kwargs, batch)
+        return travel(self._route(count, None, copies, batch.before), self._run, args, kwargs, batch)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -240,8 +241,8 @@ class Ensemble(nn.Module):
             return None
         return torch.arange(rows, device=device) * members // rows
 
-    def _route(self, rows: int, owner: int | Tensor | None, copies: int = 1) -> Route:
-        return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies)
+    def _route(self, rows: int, owner: int | Tensor | None, copies: int = 1, before: tuple[int, ...] = ()) -> Route:
+        return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies, before)
 
     def _run(self, args: Sequence[Any], kwargs: Any, batch: Batch | None = None) -> Any:
         """Call the network, under a route; say more about an error where we know what was done to the network."""

@@ -2,7 +2,8 @@
 
 The rows are on the axis whose size is `members * N`. Several axes may have that size: when T is `members * N`, a
 time-first output looks like a batch-first one. Then the axis is taken that held the rows in earlier calls, at
-other sizes; if there were none, the batch axis, unless it comes last, where features mostly are.
+other sizes; if there were none, the batch axis, unless it comes last, where features mostly are. There it is taken
+only if the axes before it are as long as in the input: `(T, N)` for `(T, N, ...)`.
 """
 
 import re
@@ -21,12 +22,14 @@ class Batch(NamedTuple):
     """What the network was given: `rows` rows on axis `axis`, for each of `members` members.
 
     If `late`, there was one copy of them at first, for all members, which a fan-out inside the network repeated.
+    `before` are the sizes of the axes before the rows, in the input: its steps, if it is time-first.
     """
 
     axis: int
     members: int
     rows: int
     late: bool = False
+    before: tuple[int, ...] = ()
 
     def explain(self, error: Exception) -> str:
         """What was done to the batch at the input, if a network's error speaks of that many rows; empty if not."""
@@ -59,7 +62,8 @@ def readings(tensor: Tensor, batch: Batch) -> list[Place]:
     """Every way to read a tensor's shape, the likeliest first.
 
     Rows are on the batch axis, possibly several for each row outside (windows, frames); else on an axis that has as
-    many (an LSTM's h_n has them on axis 1). If the batch axis is the last one, the others come first.
+    many (an LSTM's h_n has them on axis 1). If the batch axis is the last one, the others come first, unless they are
+    as long as they were in the input.
 
     Examples:
         >>> readings(torch.zeros(20, 3), Batch(axis=0, members=4, rows=5))
@@ -74,12 +78,15 @@ def readings(tensor: Tensor, batch: Batch) -> list[Place]:
 
 
 def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> list[Place]:
-    axis, members, rows, late = batch
+    axis, members, rows, late, before = batch
     whole, sizes = members * rows, tensor.shape
     several = tensor.ndim > axis and holds(whole > 0) and holds(sizes[axis] > whole) and holds(sizes[axis] % whole == 0)
     equal = [Place(at) for at in range(tensor.ndim) if holds(sizes[at] == whole)]
     multiple = [Place(axis)] if several else []
     features_last = 0 < axis == tensor.ndim - 1  # more often than rows: (N, classes), where inputs are (T, N, ...)
+    if features_last and len(equal) > 1 and len(before) == axis:
+        steps = all(holds(size == given) for size, given in zip(sizes, before, strict=False))  # (T, N) after all
+        equal = sorted(equal, key=lambda place: steps and place.axis != axis)
     found = [*equal, *multiple] if features_last else sorted([*multiple, *equal], key=lambda place: place.axis != axis)
     if not late or members == 1 or not holds(rows > 0):
         return found

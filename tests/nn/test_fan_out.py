@@ -308,6 +308,32 @@ def test_rows_in_structures_are_repeated_and_objects_go_through() -> None:
     assert [len(rows) for rows in cache.rows] == [N, M * N, M * N]
 
 
+class Writes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(D, D)
+
+    def forward(self, features: Features) -> None:
+        features.rows = torch.tanh(self.linear(features.rows))
+
+
+class WrittenInto(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut, self.step, self.head = nn.Linear(D, D), Writes(), nn.Linear(D, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = Features(self.cut(x), [])
+        self.step(features)
+        return self.head(features.rows)
+
+
+def test_a_later_module_writes_into_the_networks_own_object() -> None:
+    model, x = late(WrittenInto(), "cut"), torch.randn(N, D, dtype=torch.float64)
+    be.verify(model, x)
+    close(torch.compile(model.members, backend="eager", fullgraph=True)(x), model.members(x))
+
+
 def test_an_empty_batch() -> None:
     assert late(Net(), "blocks.1").members(batch(0)).shape == (M, 0, 3)
 
@@ -329,3 +355,35 @@ def test_time_first() -> None:
     x = torch.randn(5, N, D, dtype=torch.float64)
     be.verify(model, x)
     be.verify(model, x[:, :1])
+
+
+class Weighs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(D, 3)
+
+    def forward(self, x: Tensor, weight: Tensor) -> Tensor:
+        return self.linear(x) * weight[..., None]  # type: ignore[no-any-return]
+
+
+class WeighsSteps(nn.Module):
+    """Time-first, with a number for every step that meets the cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.head = nn.Linear(D, D), Weighs()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.stem(x), x[..., 0])  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("steps", [2, N, M * N])
+def test_a_number_for_every_step_is_repeated_along_its_rows(steps: int) -> None:
+    model = late(WeighsSteps(), "head", batch_dim=1)
+    x = torch.randn(steps, N, D, dtype=torch.float64)
+    be.verify(model, x)
+    be.verify(model, x[:, :1])
+    sizes = ({0: torch.export.Dim("steps", min=2), 1: torch.export.Dim("rows", min=2)},)
+    exported = torch.export.export(model.eval(), (x,), dynamic_shapes=sizes).module()
+    for other in (x, torch.randn(5, 5, D, dtype=torch.float64)):
+        close(exported(other), model(other))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 from layer_cases import randomise
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrizations, prune
 
 import batchensemble as be
@@ -108,6 +109,29 @@ def test_lazy_layers_are_refused_until_they_have_weights() -> None:
         convert_(net, 2)
     net(torch.randn(5, 4))
     assert convert_(net, 2, norm="member")[1].converted == ("0", "1", "2")
+
+
+class LazyScale(LazyModuleMixin, nn.Module):
+    """A layer that does not change its class when it has its weights, as torch's own lazy layers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.UninitializedParameter()
+
+    def initialize_parameters(self, x: Tensor) -> None:
+        self.scale.materialize(x.shape[-1:])
+        nn.init.ones_(self.scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale
+
+
+def test_a_lazy_layer_with_weights_is_one_like_any_other() -> None:
+    net = nn.Sequential(LazyScale(), nn.Linear(4, 3))
+    with pytest.raises(ValueError, match=r"\['0'\] do not exist yet"):
+        convert_(net, 2)
+    net(torch.randn(5, 4))
+    assert convert_(net, 2)[1] == Conversion(("1",), {"0": "there is no rank-one form of LazyScale"})
 
 
 def test_a_network_with_parameters_of_its_own_is_left_with_their_names_not_as_a_whole() -> None:

@@ -77,11 +77,16 @@ def convert_(
 
 def _refuse_lazy(net: nn.Module) -> None:
     """Refuse layers without weights: left plain, they would turn up later, as layers that all members share."""
-    lazy = [name for name, module in net.named_modules() if isinstance(module, LazyModuleMixin)]
+    lazy = [name for name, module in net.named_modules() if _waits_for_a_batch(module)]
     if lazy:
         raise ValueError(
             f"the weights of the lazy layers {lazy} do not exist yet: run a batch through the network first"
         )
+
+
+def _waits_for_a_batch(module: nn.Module) -> bool:
+    """Whether a layer is lazy still: its hook for the first batch is gone afterwards, its class need not be."""
+    return isinstance(module, LazyModuleMixin) and hasattr(module, "_initialize_hook")
 
 
 def restore_(net: nn.Module, pick: Pick) -> nn.Module:

@@ -13,7 +13,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from batchensemble.nn.route import Route, advance, current
 from batchensemble.nn.rows import axis_for_rows, rows_in
-from batchensemble.nn.trees import map_tensors, tensors
+from batchensemble.nn.tracing import is_exporting, is_known
+from batchensemble.nn.trees import items, rebuilt, tensors
 
 _CARRIERS = (Tensor, PackedSequence)  # what may hold rows
 
@@ -47,18 +48,23 @@ def _of_every_copy(args: tuple[Any, ...], kwargs: dict[str, Any], route: Route |
 
 
 def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
-    """Repeat every tensor that has `rows` rows, once per copy, member-major."""
-    copies = route.copies
+    """Repeat every tensor that has `rows` rows, once per copy, member-major.
 
-    def repeat(carrier: Tensor | PackedSequence) -> Tensor | PackedSequence:
-        at = _axis_of(carrier, route, rows)
-        if copies == 1 or at is None:
-            return carrier
-        if isinstance(carrier, PackedSequence):
-            return _repeat_packed(carrier, copies)
-        return torch.cat([carrier] * copies, at)
+    What holds no such tensor is not copied: a module may write into an object that its network reads afterwards.
+    """
+    carriers = tensors(tree, _CARRIERS) if route.copies > 1 else []
+    if all(_axis_of(carrier, route, rows) is None for carrier in carriers):
+        return tree
+    if isinstance(tree, _CARRIERS):
+        return _repeated(tree, route, rows)
+    parts = items(tree) or {}
+    return rebuilt(tree, {key: repeat_rows(part, route, rows) for key, part in parts.items()})
 
-    return map_tensors(repeat, tree, _CARRIERS)
+
+def _repeated(carrier: Tensor | PackedSequence, route: Route, rows: int) -> Tensor | PackedSequence:
+    if isinstance(carrier, PackedSequence):
+        return _repeat_packed(carrier, route.copies)
+    return torch.cat([carrier] * route.copies, _axis_of(carrier, route, rows) or 0)
 
 
 def _axis_of(carrier: Tensor | PackedSequence, route: Route, rows: int) -> int | None:
@@ -66,10 +72,19 @@ def _axis_of(carrier: Tensor | PackedSequence, route: Route, rows: int) -> int |
     if isinstance(carrier, PackedSequence):
         return 0 if _rows(carrier, 0) == rows else None
     at = axis_for_rows(carrier, route.axis)
-    either = (rows, rows * route.copies)
-    if carrier.ndim == 2 and at == 1 and carrier.is_floating_point() and carrier.shape[0] in either:
-        at = 0  # a vector for each row, in one copy or in all: there may be as many features as rows
+    if carrier.ndim == 2 and at == 1 and carrier.is_floating_point() and _has_rows_in_front(carrier, route, rows):
+        at = 0
     return at if carrier.ndim > at and carrier.shape[at] == rows else None
+
+
+def _has_rows_in_front(carrier: Tensor, route: Route, rows: int) -> bool:
+    """Whether time-first rows became a vector each, in one copy or in all; there may be as many features as rows.
+
+    If there may be as many steps as rows, too, the shape is that of a number for each step: `(T, N)`.
+    """
+    holds = is_known if is_exporting() else bool  # an export is not to be narrowed down to some lengths
+    first, last = (any(holds(size == whole) for whole in (rows, rows * route.copies)) for size in carrier.shape)
+    return first and not (last and all(holds(size == carrier.shape[0]) for size in route.before))
 
 
 def _rows(carrier: Tensor | PackedSequence, axis: int) -> int | None:

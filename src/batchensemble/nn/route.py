@@ -28,6 +28,7 @@ class Route:
         axis: the axis that holds the rows in layers without a convention of their own.
         fan_out: the fan-out module, until the batch has reached it; until then no converted layer may be called.
         copies: how many copies of the batch that module makes (1 where rows are split or name their members).
+        before: if it makes any, the sizes of the axes before the rows, in the ensemble's input.
     """
 
     members: int
@@ -36,6 +37,7 @@ class Route:
     axis: int = 0
     fan_out: str | None = None
     copies: int = 1
+    before: tuple[int, ...] = ()
 
     def fanned(self) -> "Route":
         """The route after the fan-out."""

@@ -45,25 +45,20 @@ def rebuilt(tree: Any, parts: dict[Any, Any]) -> Any:
     return _replaced(tree, parts)
 
 
-def map_tensors(function: Callable[[Any], Any], tree: Any, kinds: Kinds = Tensor) -> Any:
+def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """Apply `function` to every tensor of a nested structure; the rest stays as it is, and is not copied.
-
-    Args:
-        function: what to apply.
-        tree: the structure.
-        kinds: what counts as a tensor.
 
     Examples:
         >>> import torch
         >>> map_tensors(lambda t: t + 1, {"a": torch.zeros(1), "b": (torch.ones(1), "text")})
         {'a': tensor([1.]), 'b': (tensor([2.]), 'text')}
     """
-    if isinstance(tree, kinds):
+    if isinstance(tree, Tensor):
         return function(tree)
     parts = items(tree)
-    if parts is None or not tensors(tree, kinds):
+    if parts is None or not tensors(tree):
         return tree
-    return rebuilt(tree, {key: map_tensors(function, part, kinds) for key, part in parts.items()})
+    return rebuilt(tree, {key: map_tensors(function, part) for key, part in parts.items()})
 
 
 def tensors(tree: Any, kinds: Kinds = Tensor) -> list[Any]:
