@@ -7,7 +7,7 @@ only if the axes before it are as long as in the input: `(T, N)` for `(T, N, ...
 """
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -84,10 +84,12 @@ def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> lis
     equal = [Place(at) for at in range(tensor.ndim) if holds(sizes[at] == whole)]
     multiple = [Place(axis)] if several else []
     features_last = 0 < axis == tensor.ndim - 1  # more often than rows: (N, classes), where inputs are (T, N, ...)
-    if features_last and len(equal) > 1 and len(before) == axis:
-        steps = all(holds(size == given) for size, given in zip(sizes, before, strict=False))  # (T, N) after all
-        equal = sorted(equal, key=lambda place: steps and place.axis != axis)
-    found = [*equal, *multiple] if features_last else sorted([*multiple, *equal], key=lambda place: place.axis != axis)
+    if not features_last:
+        found = _with_first(axis, [*multiple, *equal])
+    elif len(equal) > 1 and _are_as_given(sizes[:axis], before, holds):  # (T, N) after all
+        found = [*_with_first(axis, equal), *multiple]
+    else:
+        found = [*equal, *multiple]
     if not late or members == 1 or not holds(rows > 0):
         return found
     common = [Place(at, common=True) for at in range(tensor.ndim) if holds(sizes[at] == rows)]
@@ -95,6 +97,16 @@ def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> lis
         return [*found, *common]
     first = [place for place in common if place.axis == axis_for_rows(tensor, axis)]
     return [*first, *found] or common[:1]
+
+
+def _with_first(axis: int, places: list[Place]) -> list[Place]:
+    """The same places, one on this axis first."""
+    return sorted(places, key=lambda place: place.axis != axis)
+
+
+def _are_as_given(sizes: Sequence[int], before: tuple[int, ...], holds: Callable[[Any], bool]) -> bool:
+    """Whether the axes before the rows are as long as they were in the input."""
+    return len(sizes) == len(before) and all(holds(size == given) for size, given in zip(sizes, before, strict=True))
 
 
 class Finder:
