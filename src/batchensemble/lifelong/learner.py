@@ -1,5 +1,6 @@
 """One member per task: the first task trains the shared weights, every later one only its own vectors and head."""
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -31,6 +32,7 @@ from batchensemble.prediction import Prediction
 
 Norm = Literal["shared", "statistics", "member"]
 _CHANGING: "WeakSet[Learner]" = WeakSet()  # not in the learner: no copy of it is being changed
+_one_at_a_time = threading.Lock()
 
 
 class Learner(nn.Module):
@@ -214,9 +216,10 @@ class Learner(nn.Module):
     @contextmanager
     def _held(self) -> Iterator[None]:
         """For everything that changes the tasks: one at a time, by a learner that knows what is in its folder."""
-        if self in _CHANGING:
-            raise Busy("another thread is changing this learner: wait for it")
-        _CHANGING.add(self)
+        with _one_at_a_time:
+            if self in _CHANGING:
+                raise Busy("another thread is changing this learner: wait for it")
+            _CHANGING.add(self)
         try:
             with self.folder.held(self.tasks) if self.folder else nullcontext():
                 if self.folder:
