@@ -1,10 +1,12 @@
-"""A file that does not hold what was written to it is refused by its name, wherever the damage is."""
+"""The bytes of a file: which are written, and that it is refused by its name if any of them is another."""
 
 import re
 from pathlib import Path
 
 import pytest
+import torch
 from ensembles import ensemble, mlp
+from torch import nn
 
 import batchensemble as be
 from batchensemble import files
@@ -29,3 +31,22 @@ def test_a_lost_block_is_no_weights(tmp_path: Path) -> None:
     path.write_bytes(whole[:-64] + bytes(64))  # as after a power cut, or an unfinished download
     with pytest.raises(ValueError, match="is damaged: it does not hold what was written to it"):
         be.load(path, mlp())
+
+
+def test_the_bytes_of_a_tensor_are_not_copied() -> None:
+    tensor = torch.zeros(3)
+    found = files.raw_bytes(tensor)
+    tensor.fill_(1)
+    assert bytes(found) == bytes(files.raw_bytes(torch.ones(3))), "or checksums would need room for the largest one"
+
+
+def test_a_conjugate_that_torch_has_not_computed_yet_is_saved_as_what_it_stands_for(tmp_path: Path) -> None:
+    path, filters = tmp_path / "member", torch.tensor([1 + 2j, 3 - 4j]).conj()
+    files.write(path, "member", {"filters": filters}, {})
+    tensors, _ = files.read(path, "member")
+    assert torch.equal(tensors["filters"], torch.tensor([1 - 2j, 3 + 4j]))
+    layer = nn.Module()
+    layer.register_buffer("filters", filters)
+    computed = nn.Module()
+    computed.register_buffer("filters", filters.resolve_conj())
+    assert files.fingerprints(layer) == files.fingerprints(computed)

@@ -385,22 +385,3 @@ def test_types_are_kept(path: Path) -> None:
     model.save_member(0, path)
     with pytest.raises(ValueError, match=r"other shared weights.* in the same dtype: cast afterwards"):
         ensemble(convnet()).load_member(path)
-
-
-def test_the_bytes_of_a_tensor_are_not_copied() -> None:
-    tensor = torch.zeros(3)
-    found = files.raw_bytes(tensor)
-    tensor.fill_(1)
-    assert bytes(found) == bytes(files.raw_bytes(torch.ones(3))), "or checksums would need room for the largest one"
-
-
-def test_a_conjugate_that_torch_has_not_computed_yet_is_saved_as_what_it_stands_for(path: Path) -> None:
-    filters = torch.tensor([1 + 2j, 3 - 4j]).conj()
-    files.write(path, "member", {"filters": filters}, {})
-    tensors, _ = files.read(path, "member")
-    assert torch.equal(tensors["filters"], torch.tensor([1 - 2j, 3 + 4j]))
-    layer = nn.Module()
-    layer.register_buffer("filters", filters)
-    computed = nn.Module()
-    computed.register_buffer("filters", filters.resolve_conj())
-    assert files.fingerprints(layer) == files.fingerprints(computed)
