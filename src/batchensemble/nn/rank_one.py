@@ -53,10 +53,14 @@ class RankOne(FastModule, MemberModule):
             for side, size in zip("rs", self._features(), strict=True)
         }
 
+    @property
+    def _groups(self) -> int:
+        """A convolution's groups; on a linear layer, something called so is the user's own."""
+        return self.groups if self.features_at == 1 else 1  # type: ignore[return-value]
+
     def _features(self) -> tuple[int, int]:
-        groups = getattr(self, "groups", 1)
         first, second = self.weight.shape[:2]
-        return (first, second * groups) if self.input_first else (second * groups, first)
+        return (first, second * self._groups) if self.input_first else (second * self._groups, first)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """`x Wᵀ + b`; with a stack of weights and biases `x_i W_iᵀ + b_i`."""
@@ -82,8 +86,7 @@ class RankOne(FastModule, MemberModule):
 
     def _fast_matrix(self, r: Tensor, s: Tensor) -> Tensor:
         """`sum_k s_k r_kᵀ` for `r (..., k, in)`, `s (..., k, out)`, in a shape that broadcasts against W."""
-        groups = getattr(self, "groups", 1)
-        r, s = r.unflatten(-1, (groups, -1)), s.unflatten(-1, (groups, -1))
+        r, s = r.unflatten(-1, (self._groups, -1)), s.unflatten(-1, (self._groups, -1))
         pattern = "...kgi,...kgo->...gio" if self.input_first else "...kgi,...kgo->...goi"
         outer = torch.einsum(pattern, r, s).flatten(-3, -2)
         return outer.reshape(*outer.shape, *[1] * (self.weight.ndim - 2))
