@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.nn.converted import Pick
-from batchensemble.nn.folded import Folded
 from batchensemble.nn.init import Fast, Init, draw_fast_
 from batchensemble.nn.member import FastModule, MemberModule
-from batchensemble.nn.stacked_linear import as_autocast_has_it
 
 
 class RankOne(FastModule, MemberModule):
@@ -71,13 +69,6 @@ class RankOne(FastModule, MemberModule):
         if self.rank == 1:
             r, s = r.unsqueeze(-2), s.unsqueeze(-2)
         return self.weight * self._fast_matrix(r, s)
-
-    def folded(self) -> Folded:
-        """All members' weights, for many passes without gradients, in the dtype that autocast would give them."""
-        weight = as_autocast_has_it(self.fold(self.r, self.s))
-        bias = None if self.bias is None else as_autocast_has_it(self.bias)
-        inputs_first = weight if self.input_first else weight.transpose(1, 2).contiguous()
-        return Folded(inputs_first.transpose(1, 2), bias)
 
     def mean_weight(self) -> Tensor:
         """`W ∘ mean_i(s_i r_iᵀ)`, without building any member's weight."""
