@@ -63,10 +63,9 @@ def convert_(
         if reason:
             left[name] = reason
             continue
-        is_norm = issubclass(kind, MemberNorm)
-        swaps[module] = mark_routed_(kind.ensembled(module, fast.members if is_norm else fast), name)
+        swaps[module] = mark_routed_(kind.ensembled(module, fast), name)
         converted.append(name)
-        if not (is_norm or issubclass(kind, Embedding)):  # these have no r that could be the first
+        if not issubclass(kind, MemberNorm | Embedding):  # these have no r that could be the first
             fast = fast.behind_first()
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")

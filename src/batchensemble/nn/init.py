@@ -65,16 +65,16 @@ class Fast:
     """The plan of a layer's fast weights: how many members, which rank, and how they start.
 
     Examples:
-        >>> Fast(members=0, rank=1, init="sign", generator=None)
+        >>> Fast(members=0)
         Traceback (most recent call last):
         ...
         ValueError: members must be a positive integer, got 0
     """
 
     members: int
-    rank: int
-    init: Init
-    generator: torch.Generator | None
+    rank: int = 1
+    init: Init = "sign"
+    generator: torch.Generator | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", check_count("members", self.members))  # frozen
