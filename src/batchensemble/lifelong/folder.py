@@ -167,7 +167,6 @@ class Folder:
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
             "data": [of_rows(part, training.workers) for part in parts],
             "laterals": [head.sources for head in trainee.heads],
-            "settings": training.identity(),
             "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
             "shared weights": digest(files.fingerprints(known.ensemble.net)),
         }
