@@ -13,7 +13,8 @@ from batchensemble import files
 from batchensemble.axis import Edge
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
-from batchensemble.nn.init import Init, as_integer, check_count
+from batchensemble.nn.init import Init
+from batchensemble.nn.integers import as_integer, check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule

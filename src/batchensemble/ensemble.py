@@ -20,7 +20,7 @@ from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.converted import Pick
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
-from batchensemble.nn.init import check_count
+from batchensemble.nn.integers import check_count
 from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel

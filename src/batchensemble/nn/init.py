@@ -1,12 +1,13 @@
 """How fast weights start."""
 
-import operator
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+from batchensemble.nn.integers import check_count
 
 Init = Literal["sign", "normal", "ones", "first"] | str  # also "sign(0.9)": P(+1) = 0.9, "normal(0.1)": N(1, 0.1)
 
@@ -30,34 +31,6 @@ def parse_init(init: Init) -> tuple[str, float]:
     if match[1] == "sign" and number > 1:
         raise ValueError(f"init={init!r}: the chance of +1 must lie in [0, 1]")
     return match[1], number
-
-
-def check_count(name: str, value: int) -> int:
-    """Return a positive integer of any kind (NumPy's, torch's) as an `int`, or raise a `ValueError` that names it.
-
-    Examples:
-        >>> check_count("rank", torch.tensor(2))
-        2
-    """
-    count = as_integer(value)
-    if count is None or count < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return count
-
-
-def as_integer(value: Any) -> int | None:
-    """An integer of any kind as an `int`; `None` for anything else, and for truth values.
-
-    Examples:
-        >>> as_integer(torch.tensor(2)), as_integer(True), as_integer(2.0)
-        (2, None, None)
-    """
-    if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == torch.bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
 
 
 @dataclass(frozen=True)
