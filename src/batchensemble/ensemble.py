@@ -31,7 +31,7 @@ from batchensemble.settings import Settings
 from batchensemble.signature import signed_forward, with_member
 from batchensemble.watch import Watch
 
-_BOUND = ("forward", "_side_by_side", "_compiled_call_impl")  # made for one object: its copies make their own
+_BOUND = ("forward", "_side_by_side", "_compiled_call_impl", "_compiled_with")  # one object's own: not for copies
 
 
 class Ensemble(nn.Module):
@@ -95,8 +95,7 @@ class Ensemble(nn.Module):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        settings = self.settings
-        return f"members={len(self)}, combine={settings.combine!r}, answer in eval(): {settings.answer}"
+        return f"members={len(self)}, combine={self.settings.combine!r}, answer in eval(): {self.settings.answer}"
 
     def _get_name(self) -> str:
         """The network's name: Transformers' Trainer knows by it which networks shift their labels."""
@@ -129,9 +128,7 @@ class Ensemble(nn.Module):
             True
         """
         if member is None and self.settings.combine is None:
-            raise ValueError(
-                "combine=None: these members have nothing in common; name one, or one per row, with member="
-            )
+            raise ValueError("combine=None: members have nothing in common; name one, or one per row, with member=")
         if member is None and not self.training:
             return self._combined(self.answers(*args, **kwargs))
         self._watch.forget()
@@ -167,8 +164,7 @@ class Ensemble(nn.Module):
         late = self.settings.fan_out is not None
         sent = 2 if late and rows == 1 else rows
         given = given if sent == rows else self.edge.repeat(given, sent)
-        before = self.edge.before_rows(given.args, given.kwargs)
-        batch = Batch(self.settings.batch_dim, len(self), sent, late, before)
+        batch = Batch(self.settings.batch_dim, len(self), sent, late, self.edge.before_rows(given.args, given.kwargs))
         output = self._repeated(given, batch)
         answer = Field.find(output, self.settings.output).get(output)
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
@@ -179,9 +175,8 @@ class Ensemble(nn.Module):
 
     def _repeated(self, given: Given, batch: Batch) -> Any:
         """What the network returns for the batch, repeated for every member."""
-        late, members = batch.late, batch.members
-        args, kwargs, _ = self.edge.repeat(given, members, late)
-        count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
+        args, kwargs, _ = self.edge.repeat(given, batch.members, batch.late)
+        count, copies = (batch.rows, batch.members) if batch.late else (batch.rows * batch.members, 1)
         return travel(self._route(count, None, copies, batch.before), self._run, args, kwargs, batch)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
@@ -225,6 +220,15 @@ class Ensemble(nn.Module):
         super().compile(*args, **compile_arguments(**kwargs))  # made again below: torch removes some of them
         whole = bound_copy(type(self)._side_by_side, self)
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
+        self.__dict__["_compiled_with"] = args, kwargs
+
+    def _have(self, count: int) -> Self:
+        """Have so many members; a compiled ensemble is compiled for them anew, with all its recompilations left."""
+        self._count = count
+        if again := self.__dict__.get("_compiled_with"):
+            self._sign()
+            self.compile(*again[0], **again[1])
+        return self
 
     def _combined(self, answers: Answers) -> Any:
         """The network's output with one answer of all members; its other tensors keep their member axis."""
@@ -302,8 +306,7 @@ class Ensemble(nn.Module):
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
-        self._count += count
-        return self
+        return self._have(len(self) + count)
 
     def keep_members(self, indices: Sequence[int]) -> Self:
         """Keep only these members, in this order. Rebuild optimisers afterwards."""
@@ -313,8 +316,7 @@ class Ensemble(nn.Module):
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
-        self._count = len(indices)
-        return self
+        return self._have(len(indices))
 
     # ---- files ---------------------------------------------------------------------------------------------------
 
