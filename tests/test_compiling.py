@@ -39,6 +39,18 @@ def test_every_ensemble_has_recompilations_of_its_own(model: be.Ensemble) -> Non
         assert other(torch.ones(3, 4)).shape == other.predict(torch.ones(3, 4)).probs.shape == (3, width)
 
 
+def test_members_come_and_go_as_often_as_they_like(model: be.Ensemble) -> None:
+    x, ids = torch.randn(5, 6, dtype=torch.float64), torch.arange(5) % 2
+    expected = model(x, member=ids)
+    model.compile(backend="eager", fullgraph=True)
+    for _ in range(torch._dynamo.config.recompile_limit + 1):
+        model.add_members(1)
+        torch.testing.assert_close(model(x, member=ids), expected)
+        assert len(model.predict(x).outputs) == len(model)
+    assert model.keep_members([1, 0]).predict(x).outputs.shape == (2, 5, 3)
+    torch.testing.assert_close(model(x, member=1 - ids), expected)
+
+
 def test_parts_of_a_compiled_prediction_are_kept(model: be.Ensemble) -> None:
     """A CUDA graph writes its next answer where the last one lies."""
     x, buffers = torch.randn(4, 6, dtype=torch.float64), {}

@@ -1,7 +1,7 @@
 """Contextual bandits."""
 
 from batchensemble.lab.report.views import rewards_table
-from batchensemble.lab.report.views.regret import VALUE, Regrets, over_trials, p_value
+from batchensemble.lab.report.views.regret import P_VALUE, VALUE, Regrets, over_trials, p_value
 from batchensemble.lab.report.views.regret_tables import REGRET
 from drawn.records import drawn_table, evidence_of, markdown, where
 
@@ -40,8 +40,7 @@ def bandits_paired() -> str:
 
 def _paired(regrets: Regrets, method: str, than: str) -> tuple[str, str]:
     theirs, ours = regrets.value(method), regrets.value(than)
-    p = p_value(theirs, ours)
-    return VALUE.summary(over_trials(theirs - ours)), f"{p:.3f}" if p >= 0.001 else "< 0.001"
+    return VALUE.summary(over_trials(theirs - ours)), P_VALUE.text(p_value(theirs, ours))
 
 
 def bandits_rewards() -> str:

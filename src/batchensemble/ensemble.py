@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.converted import Pick
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
-from batchensemble.nn.init import check_count
+from batchensemble.nn.integers import check_count
 from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
@@ -31,7 +31,7 @@ from batchensemble.settings import Settings
 from batchensemble.signature import signed_forward, with_member
 from batchensemble.watch import Watch
 
-_BOUND = ("forward", "_side_by_side", "_compiled_call_impl")  # made for one object: its copies make their own
+_BOUND = ("forward", "_side_by_side", "_compiled_call_impl", "_compiled_with")  # one object's own: not for copies
 
 
 class Ensemble(nn.Module):
@@ -95,8 +95,7 @@ class Ensemble(nn.Module):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        settings = self.settings
-        return f"members={len(self)}, combine={settings.combine!r}, answer in eval(): {settings.answer}"
+        return f"members={len(self)}, combine={self.settings.combine!r}, answer in eval(): {self.settings.answer}"
 
     def _get_name(self) -> str:
         """The network's name: Transformers' Trainer knows by it which networks shift their labels."""
@@ -129,9 +128,7 @@ class Ensemble(nn.Module):
             True
         """
         if member is None and self.settings.combine is None:
-            raise ValueError(
-                "combine=None: these members have nothing in common; name one, or one per row, with member="
-            )
+            raise ValueError("combine=None: members have nothing in common; name one, or one per row, with member=")
         if member is None and not self.training:
             return self._combined(self.answers(*args, **kwargs))
         self._watch.forget()
@@ -167,8 +164,7 @@ class Ensemble(nn.Module):
         late = self.settings.fan_out is not None
         sent = 2 if late and rows == 1 else rows
         given = given if sent == rows else self.edge.repeat(given, sent)
-        before = self.edge.before_rows(given.args, given.kwargs)
-        batch = Batch(self.settings.batch_dim, len(self), sent, late, before)
+        batch = Batch(self.settings.batch_dim, len(self), sent, late, self.edge.before_rows(given.args, given.kwargs))
         output = self._repeated(given, batch)
         answer = Field.find(output, self.settings.output).get(output)
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
@@ -179,9 +175,8 @@ class Ensemble(nn.Module):
 
     def _repeated(self, given: Given, batch: Batch) -> Any:
         """What the network returns for the batch, repeated for every member."""
-        late, members = batch.late, batch.members
-        args, kwargs, _ = self.edge.repeat(given, members, late)
-        count, copies = (batch.rows, members) if late else (batch.rows * members, 1)
+        args, kwargs, _ = self.edge.repeat(given, batch.members, batch.late)
+        count, copies = (batch.rows, batch.members) if batch.late else (batch.rows * batch.members, 1)
         return travel(self._route(count, None, copies, batch.before), self._run, args, kwargs, batch)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
@@ -203,19 +198,19 @@ class Ensemble(nn.Module):
         size = None if batch_size is None else check_count("batch_size", batch_size)
         parts = [given] if size is None else self.edge.parts(given, size, len(self))
         with evaluating(self), torch.no_grad():
-            outputs, class_axes = zip(*[self._part(part, len(parts) > 1) for part in parts], strict=True)
-        return Prediction(torch.cat(outputs, 1), self.settings.combine, class_axes[0])
+            return Prediction.cat(self._part(part, len(parts) > 1) for part in parts)
 
-    def _part(self, given: Given, of_several: bool) -> tuple[Tensor, int]:
-        """Members' answers `(members, n, ...)` to all rows or to one of several parts of them, and their class axis."""
+    def _part(self, given: Given, of_several: bool) -> Prediction:
+        """The prediction for all rows, or for one of several parts of them."""
         answers, axis = self._answers(given), self.settings.batch_dim
         if of_several and answers.axis != axis:  # a part may have as many rows as there are classes
             raise ValueError(
                 f"batch_size joins parts on axis {axis}, and the network's answer has its rows on axis {answers.axis}: "
                 "call predict without batch_size on batches of your own"
             )
+        prediction = answers.prediction(self.settings.combine)
         is_compiled = "_side_by_side" in self.__dict__  # a CUDA graph overwrites its last answers
-        return answers.rows_first.clone() if is_compiled else answers.rows_first, answers.class_axis
+        return replace(prediction, outputs=prediction.outputs.clone()) if is_compiled else prediction
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.
@@ -225,6 +220,15 @@ class Ensemble(nn.Module):
         super().compile(*args, **compile_arguments(**kwargs))  # made again below: torch removes some of them
         whole = bound_copy(type(self)._side_by_side, self)
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
+        self.__dict__["_compiled_with"] = args, kwargs
+
+    def _have(self, count: int) -> Self:
+        """Have so many members; a compiled ensemble is compiled for them anew, with all its recompilations left."""
+        self._count = count
+        if again := self.__dict__.get("_compiled_with"):
+            self._sign()
+            self.compile(*again[0], **again[1])
+        return self
 
     def _combined(self, answers: Answers) -> Any:
         """The network's output with one answer of all members; its other tensors keep their member axis."""
@@ -302,8 +306,7 @@ class Ensemble(nn.Module):
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
-        self._count += count
-        return self
+        return self._have(len(self) + count)
 
     def keep_members(self, indices: Sequence[int]) -> Self:
         """Keep only these members, in this order. Rebuild optimisers afterwards."""
@@ -313,8 +316,7 @@ class Ensemble(nn.Module):
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
-        self._count = len(indices)
-        return self
+        return self._have(len(indices))
 
     # ---- files ---------------------------------------------------------------------------------------------------
 

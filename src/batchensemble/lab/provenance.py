@@ -35,8 +35,8 @@ class Provenance:
         versions: versions of Python and of the packages that matter.
         commit: the commit of this project's checkout, or else the environment variable `BATCHENSEMBLE_COMMIT`.
         dirty: whether that checkout had uncommitted changes.
-        started: when the run began, UTC in ISO 8601.
-        seconds: how long the run took.
+        started: when the run was started for the last time, UTC in ISO 8601.
+        seconds: how long it took from there; what it did before an interruption does not count.
 
     Examples:
         >>> Provenance.now("a laptop").hardware

@@ -10,7 +10,7 @@ from batchensemble.nn.memberwise_norm import wide_type
 from batchensemble.nn.rank_one import RankOne
 from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
-from batchensemble.nn.tracing import is_compiled
+from batchensemble.nn.tracing import is_transformed
 
 TINY = 1e-15  # replaces zeros in r, which are divided by; its square is still a normal float32 and bfloat16 number
 
@@ -41,10 +41,10 @@ class ScaledInput(torch.autograd.Function):
 
 
 def may_precede_a_norm(op: RankOne, x: Tensor, rows: Rows) -> bool:
-    """Whether this is a convolution in a compiled graph, where the compiler fuses passes over activations."""
-    fits = op.features_at == 1 and rows.owner is None and op.rank == 1
+    """Whether a norm behind this convolution, in a compiled graph, could take its s over."""
     # float16 has no number as small as `TINY`, and `ScaledInput` does not conjugate
-    return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
+    fits = x.dtype != torch.float16 and not x.is_complex()
+    return fits and rows.owner is None and op.rank == 1 and not is_transformed()
 
 
 def scale_before_a_norm(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:

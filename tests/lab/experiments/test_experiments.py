@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from batchensemble.lab.experiments import EXPERIMENTS
-from batchensemble.lab.experiments.classifiers import BATCH, NAIVE, RECIPES, SINGLE, recipe
+from batchensemble.lab.experiments.classifiers import (
+    BATCH,
+    LARGE,
+    MEAN,
+    NAIVE,
+    RECIPES,
+    REPEATED_OWN_NORMS,
+    SINGLE,
+    recipe,
+)
 from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.experiments.jobs import jobs_of
@@ -47,6 +56,21 @@ def test_runs_are_shared():
         {case.run for case in EXPERIMENTS[f"cifar-{n}"].cases("paper")} for n in ("diversity", "partial")
     )
     assert diversity < partial
+
+
+def test_what_has_an_accuracy_has_its_calibration_beside_it():
+    """But for two variants of the paper's recipe, whose question is whether the accuracy is the same."""
+    accuracy, calibration = (
+        {case.labels["method"] for case in EXPERIMENTS[name].cases("short")}
+        for name in ("cifar-accuracy", "cifar-calibration")
+    )
+    assert accuracy - calibration == {MEAN, LARGE}
+
+
+def test_the_recommended_recipe_stands_beside_the_papers_wherever_members_are_judged():
+    for name in ("accuracy", "calibration", "corruption", "diversity", "partial", "unseen"):
+        methods = {case.labels["method"] for case in EXPERIMENTS[f"cifar-{name}"].cases("short")}
+        assert {BATCH, REPEATED_OWN_NORMS} <= methods, name
 
 
 def test_the_demo_trains_every_network_once():

@@ -21,6 +21,20 @@ def test_a_package_that_was_not_installed_has_no_version() -> None:
     assert "not installed" not in text
 
 
+def test_versions_and_commits_are_named_once() -> None:
+    sources = [
+        replace(WHERE, versions={"python": "3.12.3", "torch": "2.11.0"}, commit="abc"),
+        replace(WHERE, versions={"python": "3.12.3", "torch": "2.13.0", "batchensemble": "0.1.0"}),
+        replace(WHERE, versions={"python": "3.12.3", "torch": "2.13.0"}, commit="abc"),
+    ]
+    places = [place({"nll": 1.0}, {"method": "A"}, seed) for seed in range(3)]
+    made = [
+        replace(one, record=replace(one.record, provenance=source)) for one, source in zip(places, sources, strict=True)
+    ]
+    told = "python 3.12.3, torch 2.11.0 or 2.13.0, batchensemble 0.1.0 · commits abc, 0123456789ab"
+    assert circumstances(evidence(made)).endswith(told)
+
+
 @pytest.mark.parametrize(
     ("rows", "counts", "which"),
     [

@@ -30,3 +30,8 @@ def test_a_quantity_of_your_own_is_taken_as_it_is() -> None:
     own = Quantity("milliseconds", "latency", "ms", 1000.0, 1)
     assert quantity(own) is own
     assert (own.heading, own.text(0.0123)) == ("latency (ms)", "12.3")
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.0, "0.000"), (2e-9, "< 0.001"), (0.00104, "0.001"), (0.5, "0.500")])
+def test_a_small_p_value_is_not_zero(p, text) -> None:
+    assert Quantity("p", "p", digits=3, least=0.001).text(p) == text

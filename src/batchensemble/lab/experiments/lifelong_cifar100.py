@@ -75,7 +75,7 @@ LIFELONG_OPTIONS = Experiment(
     id="lifelong-options",
     item="Beyond the paper: what its stated limits of rank one and of sharing the first task's weights cost",
     claim='The paper finds rank one enough and lateral connections unneeded on Split-CIFAR100. "From the first task" '
-    "begins r and s as the first task's instead of as random signs; so do all below it.",
+    "begins r and s as the first task's instead of as random signs; so do all below it but the next.",
     study=LIFELONG,
     scales=grids(
         SETTINGS, BATCH, FROM_FIRST, FROM_SIMILAR, FROZEN_NORM, OWN_NORM, RANK_4, LATERALS, seeds={"paper": 5}

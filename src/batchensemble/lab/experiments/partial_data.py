@@ -1,6 +1,15 @@
 """Less training data: accuracy and diversity at 100, 50, 20 and 10 % of CIFAR-10."""
 
-from batchensemble.lab.experiments.classifiers import BATCH, DROPOUT, NAIVE, REPEATED, SINGLE, TEN, recipe
+from batchensemble.lab.experiments.classifiers import (
+    BATCH,
+    DROPOUT,
+    NAIVE,
+    REPEATED,
+    REPEATED_OWN_NORMS,
+    SINGLE,
+    TEN,
+    recipe,
+)
 from batchensemble.lab.experiments.experiment import Experiment, Grid, Row
 from batchensemble.lab.records import SCALES, Published, Scale
 from batchensemble.lab.report.views import View, comparison, diversity_against_accuracy, no_worse, on_a_par, over_label
@@ -54,7 +63,7 @@ PARTIAL_DATA = Experiment(
     claim="With less data BatchEnsemble stays close to the naive ensemble and leaves MC-dropout behind. "
     "The paper's 100 % row differs from its main table; both are printed.",
     study=CLASSIFICATION,
-    scales=_grids(*NAMES, REPEATED),
+    scales=_grids(*NAMES, REPEATED, REPEATED_OWN_NORMS),
     show=(
         comparison("accuracy", columns="share", title="Accuracy by share of the training data"),
         over_label("share", "accuracy", "ece", xlabel="share of the training data (%)"),
@@ -73,7 +82,7 @@ DIVERSITY = Experiment(
     claim="As data shrinks, dropout's diversity does not grow, and BatchEnsemble's is on a par with the naive "
     "ensemble's.",
     study=CLASSIFICATION,
-    scales=_grids(DROPOUT, BATCH, NAIVE, REPEATED),
+    scales=_grids(DROPOUT, BATCH, NAIVE, REPEATED, REPEATED_OWN_NORMS),
     show=(
         *(diversity_against_accuracy(metric, said="{} of the training data", name=metric) for metric in AGAINST_FIRST),
         comparison(*OVER_PAIRS, rows=("share", "method"), title="Diversity over all pairs of members"),

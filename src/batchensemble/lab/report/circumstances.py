@@ -14,6 +14,7 @@ SCALE_MEANING: Mapping[Scale, str] = {
     "smoke": "tiny networks on synthetic or bundled data, trained for seconds: it shows that everything runs, and says "
     "nothing about the paper",
 }
+PACKAGES = ("python", "torch", "batchensemble")
 ABSENT = "not installed"  # what records say of a package that ran from source
 NAMED = 2  # if more rows have other seeds than most, they are not named
 Seeds = tuple[int, ...]
@@ -34,8 +35,8 @@ def circumstances(evidence: Evidence) -> str:
         _seeds(evidence),
         epochs_of(records),
         _joined(record.provenance.hardware for record in records),
-        _joined(_versions(record.provenance) for record in records),
-        _joined(commit_of(record.provenance) for record in records),
+        _versions(record.provenance for record in records),
+        _commits(record.provenance for record in records),
     ]
     if evidence.missing:
         parts.append(f"{len(evidence.missing)} of {evidence.asked} runs are missing")
@@ -138,10 +139,18 @@ def epochs_of(records: Iterable[Record]) -> str:
     return f"{words} epoch{'s' * (epochs != [1])}" if epochs else ""
 
 
-def _versions(provenance: Provenance) -> str:
-    names = ("python", "torch", "batchensemble")
-    found = {name: version for name in names if (version := provenance.versions.get(name, ABSENT)) != ABSENT}
-    return ", ".join(f"{name} {version}" for name, version in found.items())
+def _versions(sources: Iterable[Provenance]) -> str:
+    """Return the versions in words, package by package: `python 3.12.3, torch 2.11.0 or 2.13.0`."""
+    versions = [source.versions for source in sources]
+    found = {name: sorted({one.get(name, ABSENT) for one in versions} - {ABSENT}) for name in PACKAGES}
+    return ", ".join(f"{name} {' or '.join(several)}" for name, several in found.items() if several)
+
+
+def _commits(sources: Iterable[Provenance]) -> str:
+    """Return the commits in words: `commits 9c0e65a, 0e4963e230b4 with changes`."""
+    known = [commit_of(source).removeprefix("commit ") for source in sources]
+    several = dict.fromkeys(known)
+    return f"commit{'s' * (len(several) > 1)} {', '.join(several)}"
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ class Quantity:
         factor: the displayed value over the recorded one.
         digits: digits after the decimal point; three significant digits by default.
         better: which direction is better.
+        least: positive values below it, in the displayed unit, are shown as `< least`.
 
     Examples:
         >>> quantity("accuracy").text(0.95314, 0.0012)
@@ -33,6 +34,7 @@ class Quantity:
     factor: float = 1.0
     digits: int | None = None
     better: Literal["higher", "lower"] | None = None
+    least: float = 0.0
 
     @property
     def heading(self) -> str:
@@ -45,6 +47,8 @@ class Quantity:
 
     def text(self, value: float, spread: float | None = None) -> str:
         """Format a recorded value, and its spread if there is one."""
+        if 0 < self.shown(value) < self.least:
+            return f"< {self.least:g}"
         text = f"{self.shown(value):,.{self._digits(value)}f}"
         return text if spread is None else f"{text} ± {self.shown(spread):,.{self._digits(value)}f}"
 
@@ -102,6 +106,8 @@ _KNOWN = (
     _percent("auroc", "AUROC", "higher"),
     _percent("aupr", "AUPR", "higher"),
     _percent("fpr95", "FPR at 95 %", "lower"),
+    Quantity("entropy_known", "entropy, known classes", digits=3),
+    Quantity("entropy_unknown", "entropy, unseen classes", digits=3),
     Quantity("parameters", "parameters", "millions", 1e-6, 3, "lower"),
     Quantity("training_seconds", "training time", "s", better="lower"),
     Quantity("passes", "forward passes", digits=0, better="lower"),

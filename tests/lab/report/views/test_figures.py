@@ -130,6 +130,13 @@ def test_boxes_span_the_corruptions_mean_over_seeds() -> None:
     assert panel.lines[-1].get_ydata() == pytest.approx([50, 50])  # the median: snow
 
 
+def test_only_methods_that_are_drawn_are_described(shift_evidence) -> None:
+    absent = Place({"method": "BatchEnsemble, norm per member"}, 0)
+    alt = by_severity("ece")(replace(shift_evidence, places=(*shift_evidence.places, absent))).alt
+    assert "Single; " in alt
+    assert "norm per member" not in alt
+
+
 def test_every_member_but_the_first_is_a_point(diversity_evidence) -> None:
     """The first is at no distance from itself; its points would lie on one another."""
     axes = canvas_of(diversity_against_accuracy()(diversity_evidence)).axes

@@ -117,6 +117,13 @@ def test_paired_differences(found):
     assert 0 < chance.mean <= 1
 
 
+def test_captions_count_the_trials(found):
+    more = evidence([*found.places, place({"relative_regret": [11.0, 13.0]}, labels("Ours", "Wheel"), seed=1)])
+    for view, counts in ((regret_table(), "over 3 to 5 trials"), (paired_table("Ours"), "on the same 3 trials")):
+        assert "3 trials" in view(found).caption
+        assert counts in view(more).caption
+
+
 def test_claims(found):
     assert best_mean_value("Theirs", "It is best.")(found).verdict is Verdict.UNDECIDED
     lost = best_mean_value("Ours", "It is best.")(found)
@@ -147,13 +154,17 @@ def test_nothing_was_played():
 
 
 @pytest.mark.parametrize(
-    ("shift", "word", "verdict"), [(0.1, "within", Verdict.UNDECIDED), (3.0, "beyond", Verdict.HOLDS)]
+    ("shift", "words", "verdict"),
+    [
+        (0.1, "within the noise of the trials, p = 0.", Verdict.UNDECIDED),
+        (3.0, "beyond the noise of the trials, p < 0.001.", Verdict.HOLDS),
+    ],
 )
-def test_noise_is_told_from_a_difference(shift, word, verdict):
+def test_noise_is_told_from_a_difference(shift, words, verdict):
     ours = np.random.default_rng(0).normal(50, 1, 12)
     pairs = {"Ours": ours, "Theirs": ours + shift + np.random.default_rng(1).normal(0, 1, 12)}
     played = [place({"relative_regret": list(values)}, labels(name, "Wheel")) for name, values in pairs.items()]
     check = lower_mean_value("Ours", "Theirs", "Better.")(evidence(played))
-    assert f"{word} the noise of the trials" in check.words
+    assert words in check.words
     assert check.verdict is verdict
     assert best_mean_value("Ours", "Best.")(evidence(played)).verdict is verdict

@@ -48,7 +48,7 @@ def bars(*metrics: str | Quantity, title: str = "", log: bool = False) -> View:
             axes[0].set_yticks(range(len(names)), names)
             axes[0].set_ylim(len(names) - 0.5, -0.5)  # even if the last bars are missing
 
-        alt = f"Bars of {', '.join(each.name for each in kept)} for {', '.join(names)}."
+        alt = f"Bars of {', '.join(each.name for each in kept)} for {'; '.join(names)}."
         heading = title or sentence(each.name for each in kept)
         size = (max(WIDTH, 1.4 + 2.1 * len(kept)), (0.9 + 0.36 * len(names)) * rows_of(len(found), len(kept)))
         several = any(summary and summary.count > 1 for *_, heights in found for summary in heights.values())

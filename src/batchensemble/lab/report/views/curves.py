@@ -140,7 +140,7 @@ def _figure(
 
     name, title, where = words
     names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
-    alt = f"{title} against {xlabel} for {', '.join(names)}."
+    alt = f"{title} against {xlabel} for {'; '.join(names)}."
     how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
     caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
     size = (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))

@@ -47,7 +47,7 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
             bar = canvas.colorbar(image, ax=axes, label=shown.heading, shrink=0.8)
             bar.outline.set_visible(False)
 
-        alt = f"Heat maps of {shown.name} for {', '.join(drawn)}."
+        alt = f"Heat maps of {shown.name} for {'; '.join(drawn)}."
         caption = f"Means over seeds. {circumstances(evidence)}"
         size = (WIDTH, 0.6 + 5.2 / across * rows_of(len(drawn), across))
         return Figure("matrices", title or sentence([shown.name]), caption, alt, draw, size)

@@ -19,7 +19,7 @@ LineStyle = Mapping[str, Any]
 Band = Literal["deviation", "error"]
 BANDS: Mapping[Band, str] = {
     "deviation": "Lines are means; bands are one sample standard deviation over seeds.",
-    "error": "Lines are means; bands are one standard error over seeds.",
+    "error": "Lines are means; bands are one standard error over trials.",
 }
 
 GAP = 0.065  # between names, as a share of a panel's height

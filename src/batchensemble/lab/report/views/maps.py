@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CLASSES = 10  # most columns; with more classes, the most probable are shown
 HOW = (
     "Each map shows the probability of every class (columns) according to the members' mean, each member (E1, E2, "
-    "...) and a single network (rows); darker is more probable. The correct class is framed and labelled in red."
+    "...) and a single network (rows); darker is more probable. The correct class is framed, its name bold."
 )
 
 
@@ -76,7 +76,7 @@ def prediction_maps(
                 for place in range(across):
                     _column(axes[:, place], maps[place] if place < len(maps) else None, first=place == 0)
 
-        alt = f"Test images with the class probabilities of mean, members and single for {', '.join(found)}."
+        alt = f"Test images with the class probabilities of mean, members and single for {'; '.join(found)}."
         size = (1.75 * across + 0.4, 3.9 * len(found))
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 

@@ -1,6 +1,6 @@
 """Regrets of bandits, trial by trial: what their tables and claims rest on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,6 +13,7 @@ from batchensemble.lab.report.quantity import Quantity
 
 METRIC = "relative_regret"
 VALUE = Quantity("mean_value", "mean value", digits=2, better="lower")
+P_VALUE = Quantity("p", "p", digits=3, least=0.001)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,17 @@ def over_trials(trials: Tensor) -> Summary:
         Summary(mean=2.0, spread=0.5773502691896258, count=3)
     """
     return Summary(trials.mean().item(), metrics.standard_error(trials).item(), len(trials))
+
+
+def in_words(counts: Iterable[int]) -> str:
+    """Return how many trials numbers rest on.
+
+    Examples:
+        >>> in_words([30, 30]), in_words([5, 30]), in_words([])
+        ('30 trials', '5 to 30 trials', '0 trials')
+    """
+    several = sorted(set(counts)) or [0]
+    return f"{' to '.join(map(str, dict.fromkeys((several[0], several[-1]))))} trials"
 
 
 def p_value(ours: Tensor, theirs: Tensor) -> float:

@@ -2,7 +2,7 @@
 
 from batchensemble.lab.report.check import Check, Verdict
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
-from batchensemble.lab.report.views.regret import VALUE, Regrets, over_trials, p_value
+from batchensemble.lab.report.views.regret import P_VALUE, VALUE, Regrets, over_trials, p_value
 from batchensemble.lab.report.views.view import View
 
 NOISE = 0.05  # p-values from here on are not evidence
@@ -61,4 +61,9 @@ def _noise(p: float, trials: int) -> tuple[bool, str]:
         few = f"too few trials to tell from noise, p = {p:.3f} where {trials} cannot give less than {least:.3f}"
         return True, few
     noise = p >= NOISE
-    return noise, f"{'within' if noise else 'beyond'} the noise of the trials, p = {p:.3f}"
+    return noise, f"{'within' if noise else 'beyond'} the noise of the trials, {_p_words(p)}"
+
+
+def _p_words(p: float) -> str:
+    text = P_VALUE.text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

@@ -7,15 +7,14 @@ from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
 from batchensemble.lab.report.quantity import Quantity, quantity
 from batchensemble.lab.report.table import Cell, Column, Line, Table
-from batchensemble.lab.report.views.regret import METRIC, VALUE, Regrets, over_trials, p_value
+from batchensemble.lab.report.views.regret import METRIC, P_VALUE, VALUE, Regrets, in_words, over_trials, p_value
 from batchensemble.lab.report.views.view import View
 
 RANK = Quantity("mean_rank", "mean rank", digits=2, better="lower")
 REGRET = Quantity(METRIC, "regret", digits=2, better="lower")
 DIFFERENCE = Quantity("difference", "difference", digits=2)
-P_VALUE = Quantity("p", "p", digits=3)
 UNIFORM = "Uniform"
-HOW = "Regret as a percentage of Uniform's on the same data; ± is the standard error of the mean over trials."
+HOW = "Regret as a percentage of Uniform's on the same data; ± is the standard error of the mean over {trials}."
 RANKS = "The paper ranks at least 16 methods, 13 of which are known, so its ranks are higher than ranks among these."
 
 
@@ -34,7 +33,8 @@ def regret_table(*, at_most: float | None = None, name: str = "regret", title: s
         kept = [m for m in regrets.methods if at_most is None or m == UNIFORM or ranks.get(m, 0) <= at_most]
         columns = (Column(RANK), Column(VALUE), *(Column(REGRET, problem) for problem in regrets.problems))
         lines = tuple(Line((m,), _cells(evidence, regrets, ranks, m)) for m in kept)
-        return Table(name, title, f"{HOW} {RANKS} {circumstances(evidence)}", ("method",), columns, lines)
+        caption = f"{HOW.format(trials=in_words(map(len, regrets.trials.values())))} {RANKS} {circumstances(evidence)}"
+        return Table(name, title, caption, ("method",), columns, lines)
 
     return view
 
@@ -72,10 +72,9 @@ def paired_table(against: str) -> View:
             for method in regrets.methods
             if method != against
         )
-        how = (
-            f"Regret minus that of {against} on the same trials, ± its standard error; p by flipping signs, two-sided."
-        )
-        caption = f"{how} {circumstances(evidence)}"
+        trials = in_words(cell.ours.count for line in lines for cell in line.cells if cell.ours)
+        how = f"Regret minus that of {against} on the same {trials}, ± its standard error"
+        caption = f"{how}; p by flipping signs, two-sided. {circumstances(evidence)}"
         return Table("paired", f"Differences from {against}", caption, ("method",), columns, lines)
 
     return view

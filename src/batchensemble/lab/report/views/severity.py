@@ -49,7 +49,7 @@ def by_severity(*metrics: str | Quantity) -> View:
             panels[-1].set_xlabel("severity of the corruption")
             legend(canvas, panels)
 
-        methods = ", ".join(evidence.labels("method"))
+        methods = "; ".join(dict.fromkeys(method for _, boxes, _ in every for method in boxes))
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
         size = (WIDTH * 1.2, 0.7 + 2.5 * len(every))
         return Figure("severity", "Under corruption", f"{HOW} {circumstances(evidence)}", alt, draw, size)
