@@ -88,7 +88,9 @@ def test_compiled_values_gradients_and_statistics_are_those_of_the_plain_path(no
 @both_norms
 def test_one_graph_for_all_sizes_may_have_several_convolutions(norm: str) -> None:
     model, twin = ensemble(norm), ensemble(norm)
-    torch.testing.assert_close(trained(twin, compiled(twin, dynamic=True)), trained(model, model), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(
+        trained(twin, compiled(twin, dynamic=True)), trained(model, model), rtol=1e-9, atol=1e-12
+    )
 
 
 @both_norms
