@@ -78,6 +78,8 @@ def test_batch_dim_counts_from_the_first_axis() -> None:
     for wrong in (-1, True, 1.0, None):
         with pytest.raises(ValueError, match=r"batch_dim is the number of an axis, counted from the first"):
             be.convert(nn.Linear(3, 3), members=2, batch_dim=wrong)
+    model = be.convert(nn.Linear(3, 3), members=2, batch_dim=torch.tensor([1]).numpy()[0])
+    assert type(model.settings.batch_dim) is int, "NumPy's, which no file holds, is one of ours from here on"
 
 
 def test_class_dim_is_an_integer_of_any_kind(tmp_path: Path) -> None:

@@ -157,21 +157,39 @@ def age(path: Path) -> None:
     os.utime(path, (then, then))
 
 
+def command(path: Path, code: str) -> list[str]:
+    """Runs code that knows `path` in a process of its own: a fork of this one would take pytest along."""
+    known = f"""
+import os, signal, sys, time
+from pathlib import Path
+from batchensemble.disk import Busy, locked, written_whole
+path = Path({str(path)!r})
+"""
+    return [sys.executable, "-W", "ignore", "-c", known + textwrap.dedent(code)]
+
+
+def said(path: Path, code: str) -> str:
+    """What a process prints."""
+    return subprocess.run(command(path, code), capture_output=True, text=True, check=True).stdout
+
+
+def begun(path: Path, code: str) -> subprocess.Popen[str]:
+    """A process that has printed its first line."""
+    process = subprocess.Popen(command(path, code), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
 def writer(path: Path) -> subprocess.Popen[str]:
     """A process in the middle of writing `path`."""
-    code = f"""
-        import time
-        from pathlib import Path
-        from batchensemble.disk import written_whole
-        with written_whole(Path({str(path)!r})) as beside:
+    code = """
+        with written_whole(path) as beside:
             beside.write_text("half")
             print("begun", flush=True)
             time.sleep(60)
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    return process
+    return begun(path, code)
 
 
 def test_what_a_killed_writer_left_is_removed_by_a_later_one(path: Path) -> None:
@@ -220,17 +238,11 @@ def test_a_name_of_no_process_is_nobodys(path: Path) -> None:
 def holder(path: Path, then: str = "time.sleep(60)") -> subprocess.Popen[str]:
     """A process that holds the lock of `path`."""
     code = f"""
-        import os, time
-        from pathlib import Path
-        from batchensemble.disk import locked
-        with locked(Path({str(path)!r})):
-            print("held", flush=True)
+        with locked(path):
+            print("begun", flush=True)
             {then}
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
+    return begun(path, code)
 
 
 def test_a_lock_goes_with_a_killed_process(path: Path) -> None:
@@ -262,19 +274,9 @@ def test_who_is_busy_inside_is_named(path: Path) -> None:
         pass
 
 
-def said(code: str) -> str:
-    """What a process of its own prints: a fork of this one would take pytest along."""
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 @UNIX
 def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
-    code = f"""
-        import os, signal, time
-        from pathlib import Path
-        from batchensemble.disk import locked
-        path = Path({str(path)!r})
+    code = """
         with locked(path):
             child = os.fork()
             if not child:
@@ -286,16 +288,12 @@ def test_a_lock_is_given_back_while_a_forked_child_lives(path: Path) -> None:
         finally:
             os.kill(child, signal.SIGKILL)
     """
-    assert said(code) == "again\n"
+    assert said(path, code) == "again\n"
 
 
 @UNIX
 def test_a_forked_child_that_lets_go_keeps_its_parents_lock(path: Path) -> None:
-    code = f"""
-        import os
-        from pathlib import Path
-        from batchensemble.disk import Busy, locked
-        path = Path({str(path)!r})
+    code = """
         with locked(path):
             child = os.fork()
             if child:
@@ -306,16 +304,12 @@ def test_a_forked_child_that_lets_go_keeps_its_parents_lock(path: Path) -> None:
                 except Busy:
                     print("still held")
     """
-    assert said(code) == "still held\n"
+    assert said(path, code) == "still held\n"
 
 
 @UNIX
 def test_a_lock_ends_with_the_process_that_took_it_not_with_its_forked_children(path: Path) -> None:
-    code = f"""
-        import os, signal, time
-        from pathlib import Path
-        from batchensemble.disk import locked
-        path = Path({str(path)!r})
+    code = """
         ready, told = os.pipe()
         taker = os.fork()
         if not taker:
@@ -332,7 +326,7 @@ def test_a_lock_ends_with_the_process_that_took_it_not_with_its_forked_children(
         finally:
             os.kill(child, signal.SIGKILL)
     """
-    assert said(code) == "free\n"
+    assert said(path, code) == "free\n"
 
 
 def refusing(number: int) -> Callable[[int], Any]:
@@ -357,20 +351,17 @@ def test_another_failure_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @UNIX
-def test_a_forked_child_that_leaves_the_block_leaves_the_file(tmp_path: Path) -> None:
-    code = f"""
-        import os, sys
-        from pathlib import Path
-        from batchensemble.disk import written_whole
-        with written_whole(Path({str(tmp_path / "note.txt")!r})) as beside:
-            beside.write_text("whole")
+def test_a_forked_child_that_leaves_the_block_leaves_the_file(path: Path) -> None:
+    code = """
+        with written_whole(path) as beside:
+            beside.write_text("new")
             child = os.fork()
             if not child:
                 sys.exit()
             os.waitpid(child, 0)
     """
-    assert said(code) == ""
-    assert (tmp_path / "note.txt").read_text() == "whole"
+    assert said(path, code) == ""
+    assert path.read_text() == "new"
 
 
 def test_a_process_may_go_elsewhere_while_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

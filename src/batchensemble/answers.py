@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from batchensemble.nn.trees import items, rebuilt
+from batchensemble.prediction import Combine, Prediction
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,10 @@ class Answers:
         if axis == self.axis:
             return 0
         return axis + 1 if axis < self.axis else axis
+
+    def prediction(self, combine: Combine) -> Prediction:
+        """The answers and their uncertainty."""
+        return Prediction(self.rows_first, combine, self.class_axis)
 
     def put(self, answer: Tensor) -> Any:
         """The output with one answer, `(N, ...)`, in place of the members'; its rows back on their axis."""

@@ -13,7 +13,8 @@ from batchensemble import files
 from batchensemble.axis import Edge
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.convert import convert_
-from batchensemble.nn.init import Init, as_integer, check_count
+from batchensemble.nn.init import Init
+from batchensemble.nn.integers import as_integer, check_count
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
@@ -74,19 +75,19 @@ def convert(
     """
     _check_network(net)
     check_combine(combine)
-    if type(batch_dim) is not int or batch_dim < 0:
+    rows_at, classes_at = as_integer(batch_dim), as_integer(class_dim)
+    if rows_at is None or rows_at < 0:
         raise ValueError(f"batch_dim is the number of an axis, counted from the first: 0, 1, ...; got {batch_dim!r}")
+    if classes_at is None:
+        raise ValueError(f"class_dim is the number of an axis: 1, -1, ...; got {class_dim!r}")
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
-    axis = as_integer(class_dim)
-    if axis is None:
-        raise ValueError(f"class_dim is the number of an axis: 1, -1, ...; got {class_dim!r}")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
     signature = inspect.signature(net.forward)
     with_member(signature)  # raises before anything is changed, and so does the next one
-    Edge.of(signature, batch_dim, shared)
+    Edge.of(signature, rows_at, shared)
     rank = check_count("rank", rank)
-    settings = Settings(init, norm, rank, combine, axis, output, fan_out, batch_dim, shared)
+    settings = Settings(init, norm, rank, combine, classes_at, output, fan_out, rows_at, shared)
     body, conversion = convert_(
         _copied(net) if copy else net,
         members,

@@ -175,7 +175,7 @@ def _predicted(model: Ensemble, args: Any, kwargs: Any) -> tuple[Prediction, int
     """What `predict` returns, and the axis of the rows in one member's answer."""
     with evaluating(model), torch.no_grad():
         answers = model.answers(*args, **kwargs)
-    return Prediction(answers.rows_first, model.settings.combine, answers.class_axis), answers.axis
+    return answers.prediction(model.settings.combine), answers.axis
 
 
 def _rows_first(labels: Tensor, axis: int) -> Tensor:

@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.converted import Pick
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
-from batchensemble.nn.init import check_count
+from batchensemble.nn.integers import check_count
 from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
@@ -203,19 +203,19 @@ class Ensemble(nn.Module):
         size = None if batch_size is None else check_count("batch_size", batch_size)
         parts = [given] if size is None else self.edge.parts(given, size, len(self))
         with evaluating(self), torch.no_grad():
-            outputs, class_axes = zip(*[self._part(part, len(parts) > 1) for part in parts], strict=True)
-        return Prediction(torch.cat(outputs, 1), self.settings.combine, class_axes[0])
+            return Prediction.cat(self._part(part, len(parts) > 1) for part in parts)
 
-    def _part(self, given: Given, of_several: bool) -> tuple[Tensor, int]:
-        """Members' answers `(members, n, ...)` to all rows or to one of several parts of them, and their class axis."""
+    def _part(self, given: Given, of_several: bool) -> Prediction:
+        """The prediction for all rows, or for one of several parts of them."""
         answers, axis = self._answers(given), self.settings.batch_dim
         if of_several and answers.axis != axis:  # a part may have as many rows as there are classes
             raise ValueError(
                 f"batch_size joins parts on axis {axis}, and the network's answer has its rows on axis {answers.axis}: "
                 "call predict without batch_size on batches of your own"
             )
+        prediction = answers.prediction(self.settings.combine)
         is_compiled = "_side_by_side" in self.__dict__  # a CUDA graph overwrites its last answers
-        return answers.rows_first.clone() if is_compiled else answers.rows_first, answers.class_axis
+        return replace(prediction, outputs=prediction.outputs.clone()) if is_compiled else prediction
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.

@@ -13,7 +13,6 @@ from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.rows import axis_for_rows, rows_in
-from batchensemble.prediction import Prediction
 
 # Not "mean": in an ONNX graph that name belongs to a node.
 CLASSIFIED = ("probs", "entropy", "mutual_information", "member_outputs")
@@ -45,9 +44,8 @@ class Served(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The ensemble's answer (probabilities, mean, or your own), its uncertainties, every member's raw output."""
-        answers = self.model.answers(*inputs)
-        outputs = answers.rows_first
-        prediction = Prediction(outputs, self.model.settings.combine, answers.class_axis)
+        prediction = self.model.answers(*inputs).prediction(self.model.settings.combine)
+        outputs = prediction.outputs
         if self.names == COMBINED:
             return prediction.combined, outputs
         if self.names == REGRESSED:

@@ -21,6 +21,7 @@ from batchensemble.nn.folded import folded_once
 from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, current, travel
+from batchensemble.nn.rows import owner_of
 
 
 def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:
@@ -94,18 +95,11 @@ def _decoder_forward(model: Ensemble, owner: int | Tensor | None) -> Any:
     """The decoder's forward: the ensemble's own, in the network's signature, which `generate` reads."""
 
     def forward(*args: Any, **inputs: Any) -> Any:
-        if owner is None:
-            return model(*args, **inputs)
         rows, _ = model.edge.rows(args, inputs)
-        return model(*args, **inputs, member=_for_beams(owner, rows))
+        return model(*args, **inputs, member=owner_of(rows, owner))  # beams are neighbours
 
     forward.__signature__ = inspect.signature(model.net.forward)  # type: ignore[attr-defined]
     return forward
-
-
-def _for_beams(owner: int | Tensor, rows: int) -> int | Tensor:
-    """Repeat the rows' ids for their beams, which are neighbours: (a, b) -> (a, a, b, b)."""
-    return owner if isinstance(owner, int) else owner.repeat_interleave(rows // len(owner))
 
 
 class _Decoder:

@@ -86,6 +86,17 @@ def test_a_resumed_loop_ends_with_the_same_weights(tmp_path: Path) -> None:
     assert torch.equal(again[1].weight, whole[1].weight)
 
 
+@pytest.mark.parametrize("other", [{"seed": 1}, {"epochs": 3}])
+def test_a_checkpoint_of_other_settings_is_anothers(tmp_path: Path, other: dict[str, int]) -> None:
+    checkpoint = Checkpoint(tmp_path / "last.pt", {"what": "this"})
+    loop(Training(epochs=2, batch_size=8), layer(), checkpoint=checkpoint).run()
+    training = Training(**{"epochs": 2, "batch_size": 8, **other})
+    told: list[Epoch] = []
+    with pytest.warns(UserWarning, match="another training with other settings, which is given up"):
+        loop(training, layer(), checkpoint=checkpoint, progress=told.append).run()
+    assert len(told) == training.epochs
+
+
 def test_frozen_weights_are_neither_trained_nor_stored(tmp_path: Path) -> None:
     model = layer()
     model[1].weight.requires_grad_(False)

@@ -227,7 +227,8 @@ def test_hooks_attributes_and_modes_survive_both_ways() -> None:
 )
 def test_attributes_under_our_names_come_back(layer, norm: str) -> None:
     plain = layer()
-    own = {name: f"their {name}" for name in ("rank", "init", "members", "routed", "where", "rows_at", "theirs")}
+    names = ("rank", "init", "members", "routed", "where", "rows_at", "theirs", "groups")
+    own = {name: f"their {name}" for name in names}
     for name, value in own.items():
         setattr(plain, name, value)
     model = be.convert(nn.Sequential(plain, nn.Linear(4, 4)), members=2, include="*", norm=norm, combine="mean")

@@ -1,5 +1,7 @@
 """Which layers are meant: patterns, predicates, ties and the fan-out."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -128,15 +130,29 @@ def test_tied_weights_named_are_converted_and_untied_by_extract() -> None:
     assert torch.equal(plain.embed.weight, model.net.embed.weight)
 
 
-def test_the_config_of_an_untied_network_says_so() -> None:
+@pytest.fixture
+def tied_gpt2() -> nn.Module:
     transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=8)
-    net = transformers.GPT2LMHeadModel(config)
-    assert net.config.tie_word_embeddings
-    plain = be.convert(net, members=2, include=["lm_head", "transformer.wte"]).extract(1)
+    config = transformers.GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=8, bos_token_id=0)
+    assert config.tie_word_embeddings
+    return transformers.GPT2LMHeadModel(config)
+
+
+@pytest.mark.parametrize("include", [["lm_head", "transformer.wte"], ["lm_head"], ["transformer.wte"]])
+def test_the_config_of_an_untied_network_says_so(tied_gpt2: nn.Module, tmp_path: Path, include: list[str]) -> None:
+    plain = be.convert(tied_gpt2, members=2, include=include).extract(1).eval()
     assert not plain.config.tie_word_embeddings
-    assert net.config.tie_word_embeddings
-    assert be.convert(net, members=2).extract(1).config.tie_word_embeddings
+    assert tied_gpt2.config.tie_word_embeddings
+    plain.save_pretrained(tmp_path)
+    x = torch.arange(6).reshape(2, 3)
+    assert torch.equal(type(plain).from_pretrained(tmp_path).eval()(x).logits, plain(x).logits)
+
+
+def test_the_config_of_a_tied_network_stays(tied_gpt2: nn.Module) -> None:
+    tied_gpt2.transformer.ln_f = nn.Sequential(*[nn.LayerNorm(8, elementwise_affine=False) for _ in range(2)])
+    plain = be.convert(tied_gpt2, members=2, norm="member").extract(1)
+    assert plain.lm_head.weight is plain.transformer.wte.weight
+    assert plain.config.tie_word_embeddings
 
 
 def test_a_module_in_two_places_stays_one() -> None:

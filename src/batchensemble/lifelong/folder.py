@@ -9,13 +9,8 @@ from pathlib import Path
 from batchensemble import files
 from batchensemble.disk import Busy, held, sync_folder, written_whole
 from batchensemble.lifelong import storage
-from batchensemble.lifelong.beginning import Beginning
-from batchensemble.lifelong.checkpoint import Checkpoint
-from batchensemble.lifelong.data import Part
 from batchensemble.lifelong.head import HeadRule
-from batchensemble.lifelong.identity import digest, of_rows
 from batchensemble.lifelong.network import Tasks
-from batchensemble.lifelong.training import Training
 
 LEARNED = "learned"  # among new files: a mark that the training in the folder's checkpoint is what they come from
 
@@ -143,35 +138,6 @@ class Folder:
         """The lock is inside the folder, since the one around it may belong to somebody else."""
         advice = "wait for it, or give this learner a folder of its own"
         return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
-
-    def checkpoint(
-        self,
-        known: Tasks,
-        settled: bool,
-        beginning: Beginning,
-        trainee: Tasks,
-        parts: Sequence[Part],
-        training: Training,
-    ) -> Checkpoint:
-        """The checkpoint of new tasks' training, identified by everything that would make it another training.
-
-        Args:
-            known: the tasks so far.
-            settled: whether their shared weights are final.
-            beginning: how new ones start.
-            trainee: the new ones.
-            parts: their data.
-            training: how they are trained.
-        """
-        identity = {
-            "tasks": [[part.name, part.classes, len(part)] for part in parts],
-            "data": [of_rows(part, training.workers) for part in parts],
-            "laterals": [head.sources for head in trainee.heads],
-            "settings": training.identity(),
-            "options": [beginning.start, beginning.laterals, beginning.seed, known.learned, settled],
-            "shared weights": digest(files.fingerprints(known.ensemble.net)),
-        }
-        return Checkpoint(self.unfinished, identity)
 
     def write(self, tasks: Tasks, names: Sequence[str], learned: bool = False) -> None:
         """Write some tasks, and what all share if these are all of them or it is not there: everything or nothing.

@@ -10,13 +10,16 @@ from weakref import WeakSet
 import torch
 from torch import Tensor, nn
 
+from batchensemble import files
 from batchensemble.convert import convert
 from batchensemble.disk import Busy
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Part, Pool, TaskData, parts_of
 from batchensemble.lifelong.folder import Folder
 from batchensemble.lifelong.head import HeadRule
+from batchensemble.lifelong.identity import digest, of_rows
 from batchensemble.lifelong.loop import Loop, Objective
 from batchensemble.lifelong.names import checked_name
 from batchensemble.lifelong.network import Tasks, joined
@@ -25,7 +28,8 @@ from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Epoch, Training
-from batchensemble.nn.init import Init, check_count
+from batchensemble.nn.init import Init
+from batchensemble.nn.integers import check_count
 from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
 from batchensemble.prediction import Prediction
@@ -172,9 +176,8 @@ class Learner(nn.Module):
             return self._learn(parts, training or self.training_settings, progress)
 
     def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
-        folder, trainee = self.folder, self._trainee(parts, training)
-        whose = (self.network, self._settled, self.beginning, trainee, parts, training)
-        checkpoint = folder.checkpoint(*whose) if folder else None
+        trainee = self._trainee(parts, training)
+        checkpoint = self._checkpoint(trainee, parts, training.workers)
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
         with shown(progress) as told:
             loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
@@ -204,6 +207,20 @@ class Learner(nn.Module):
         if self._settled:
             return self.beginning.later(self.network, parts, training.augment)
         return self.beginning.first(self.network, parts)
+
+    def _checkpoint(self, trainee: Tasks, parts: Sequence[Part], workers: int) -> Checkpoint | None:
+        """Where a training is kept while it lasts, identified by all of this learner that would make it another one."""
+        if self.folder is None:
+            return None
+        begins = self.beginning
+        identity = {
+            "tasks": [[part.name, part.classes, len(part)] for part in parts],
+            "data": [of_rows(part, workers) for part in parts],
+            "laterals": [head.sources for head in trainee.heads],
+            "options": [begins.start, begins.laterals, begins.seed, self.network.learned, self._settled],
+            "shared weights": digest(files.fingerprints(self.network.ensemble.net)),
+        }
+        return Checkpoint(self.folder.unfinished, identity)
 
     def _joined_by(self, trainee: Tasks) -> Tasks:
         """All tasks, those in training included."""

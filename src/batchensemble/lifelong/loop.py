@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.data import Batch, Pool, batches, steps_of
-from batchensemble.lifelong.identity import of_function, of_optimizer
+from batchensemble.lifelong.identity import of_optimizer
 from batchensemble.lifelong.training import Epoch, Groups, Training
 from batchensemble.optim import Diverged
 from batchensemble.seeds import seed_of, seeded
@@ -71,16 +71,10 @@ class Loop:
         return history
 
     def _identify(self, optimizer: torch.optim.Optimizer) -> None:
-        """Identify the training by all of this, too: a checkpoint with other tensors or functions is another's."""
+        """Identify the training by how it is done, too: a checkpoint with other tensors or functions is another's."""
         if self.checkpoint:
-            how = {
-                "tensors": {name: list(tensor.shape) for name, tensor in self._trained().items()},
-                "optimizer": of_optimizer(optimizer),
-                "autocast": str(self.training.autocast),
-                "loss": of_function(self.training.loss),
-                "augment": of_function(self.training.augment),
-                "schedule": of_function(self.training.schedule),
-            }
+            tensors = {name: list(tensor.shape) for name, tensor in self._trained().items()}
+            how = {**self.training.identity(), "optimizer": of_optimizer(optimizer), "tensors": tensors}
             self.checkpoint = replace(self.checkpoint, identity={**self.checkpoint.identity, **how})
 
     def _epoch(self, epoch: int, seed: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:

@@ -5,6 +5,7 @@ from torch import nn
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn import norm, shared_norm
 from batchensemble.nn.converted import mark_routed_
+from batchensemble.nn.init import Fast
 from batchensemble.nn.swap import swap_
 
 OWN = ("running_mean", "running_var", "num_batches_tracked")
@@ -42,5 +43,5 @@ def own_statistics_(ensemble: Ensemble) -> None:
     for name, module in ensemble.net.named_modules():
         kind = KINDS.get(type(module))
         if kind is not None and isinstance(module, shared_norm.SharedBatchNorm) and module.running_mean is not None:
-            swaps[module] = mark_routed_(kind.ensembled(module.plain(None), len(ensemble)), name)
+            swaps[module] = mark_routed_(kind.ensembled(module.plain(None), Fast(len(ensemble))), name)
     ensemble.net = swap_(ensemble.net, swaps)

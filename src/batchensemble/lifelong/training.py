@@ -9,10 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from batchensemble.lifelong.identity import of_function
 from batchensemble.optim import half_cosine
 
 Groups = list[dict[str, Any]]
-IDENTIFYING = ("epochs", "batch_size", "lr", "weight_decay", "fast_lr_scale", "seed")
+NUMBERS = ("epochs", "batch_size", "lr", "weight_decay", "fast_lr_scale", "seed")
+FUNCTIONS = ("loss", "augment", "schedule")
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class Training:
                 f"epochs must be at least 0 and batch_size at least 1, got {self.epochs} and {self.batch_size}"
             )
 
-    def identity(self) -> dict[str, float]:
-        """The numbers that a checkpoint must agree with: those that change what is learned."""
-        return {name: getattr(self, name) for name in IDENTIFYING}
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree with: everything that changes what is learned, except the optimiser."""
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        functions = {name: of_function(getattr(self, name)) for name in FUNCTIONS}
+        return {"settings": numbers, "autocast": str(self.autocast), **functions}

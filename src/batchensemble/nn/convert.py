@@ -13,9 +13,8 @@ from batchensemble.nn.converted import Converted, Pick, mark_routed_, outermost
 from batchensemble.nn.embedding import Embedding
 from batchensemble.nn.init import Fast, Init
 from batchensemble.nn.kinds import kind_with_members, shared_norms
-from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import MemberNorm, Norm
-from batchensemble.nn.selection import Rule, Selection
+from batchensemble.nn.selection import Rule, Selection, tied_modules
 from batchensemble.nn.swap import swap_
 from batchensemble.nn.transformers import declare_untied_
 
@@ -63,10 +62,9 @@ def convert_(
         if reason:
             left[name] = reason
             continue
-        is_norm = issubclass(kind, MemberNorm)
-        swaps[module] = mark_routed_(kind.ensembled(module, fast.members if is_norm else fast), name)
+        swaps[module] = mark_routed_(kind.ensembled(module, fast), name)
         converted.append(name)
-        if not (is_norm or issubclass(kind, Embedding)):  # these have no r that could be the first
+        if not issubclass(kind, MemberNorm | Embedding):  # these have no r that could be the first
             fast = fast.behind_first()
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
@@ -92,7 +90,9 @@ def _waits_for_a_batch(module: nn.Module) -> bool:
 def restore_(net: nn.Module, pick: Pick) -> nn.Module:
     """Turn `net`, in place, into the plain network of one member, or of the mean weight."""
     swaps: dict[nn.Module, nn.Module] = {module: module.plain(pick) for _, module in outermost(net, Converted)}
+    tied = len(tied_modules(net))
     net = swap_(net, swaps)
     fast_path.on_(net)
-    declare_untied_(net, [module for module in swaps if isinstance(module, MemberModule)])
+    if len(tied_modules(net)) < tied:  # one of them was folded
+        declare_untied_(net)
     return net

@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import MemberModule
-from batchensemble.nn.stacked_linear import stacked_linear
+from batchensemble.nn.rank_one import RankOne
+from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
 
 MOST_BYTES = 2**31  # for all folded weights together; a network that needs more keeps scaling activations
 
@@ -19,6 +19,14 @@ class Folded(NamedTuple):
 
     weight: Tensor
     bias: Tensor | None
+
+    @classmethod
+    def of(cls, layer: RankOne) -> Self:
+        """All members' weights, in the dtype that autocast would give them."""
+        weight = as_autocast_has_it(layer.fold(layer.r, layer.s))
+        bias = None if layer.bias is None else as_autocast_has_it(layer.bias)
+        inputs_first = weight if layer.input_first else weight.transpose(1, 2).contiguous()
+        return cls(inputs_first.transpose(1, 2), bias)
 
     def __call__(self, x: Tensor) -> Tensor:
         """`(members * n, ..., in)`, member-major, to `(members * n, ..., out)`: one batched product."""
@@ -36,12 +44,11 @@ _local = _Local()
 @contextmanager
 def folded_once(net: nn.Module) -> Iterator[None]:
     """Let this thread's passes without gradients use weights that were folded on entry, if these fit."""
-    ours: list[Any] = [module for module in net.modules() if isinstance(module, MemberModule)]
-    layers = [module for module in ours if getattr(module, "features_at", None) == -1]
+    layers = [module for module in net.modules() if isinstance(module, RankOne) and module.features_at == -1]
     size = sum(layer.members * layer.weight.numel() * layer.weight.element_size() for layer in layers)
     before = _local.folded
     with torch.no_grad():
-        _local.folded = {layer: layer.folded() for layer in layers} if size <= MOST_BYTES else {}
+        _local.folded = {layer: Folded.of(layer) for layer in layers} if size <= MOST_BYTES else {}
     try:
         yield
     finally:

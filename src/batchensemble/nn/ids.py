@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch._decomp import register_decomposition
 
-from batchensemble.nn.init import as_integer
+from batchensemble.nn.integers import as_integer
 from batchensemble.nn.tracing import only_computes
 
 

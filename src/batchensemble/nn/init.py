@@ -1,12 +1,13 @@
 """How fast weights start."""
 
-import operator
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+from batchensemble.nn.integers import check_count
 
 Init = Literal["sign", "normal", "ones", "first"] | str  # also "sign(0.9)": P(+1) = 0.9, "normal(0.1)": N(1, 0.1)
 
@@ -32,49 +33,21 @@ def parse_init(init: Init) -> tuple[str, float]:
     return match[1], number
 
 
-def check_count(name: str, value: int) -> int:
-    """Return a positive integer of any kind (NumPy's, torch's) as an `int`, or raise a `ValueError` that names it.
-
-    Examples:
-        >>> check_count("rank", torch.tensor(2))
-        2
-    """
-    count = as_integer(value)
-    if count is None or count < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return count
-
-
-def as_integer(value: Any) -> int | None:
-    """An integer of any kind as an `int`; `None` for anything else, and for truth values.
-
-    Examples:
-        >>> as_integer(torch.tensor(2)), as_integer(True), as_integer(2.0)
-        (2, None, None)
-    """
-    if isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype == torch.bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
-
-
 @dataclass(frozen=True)
 class Fast:
     """The plan of a layer's fast weights: how many members, which rank, and how they start.
 
     Examples:
-        >>> Fast(members=0, rank=1, init="sign", generator=None)
+        >>> Fast(members=0)
         Traceback (most recent call last):
         ...
         ValueError: members must be a positive integer, got 0
     """
 
     members: int
-    rank: int
-    init: Init
-    generator: torch.Generator | None
+    rank: int = 1
+    init: Init = "sign"
+    generator: torch.Generator | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", check_count("members", self.members))  # frozen

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from batchensemble.nn.route import Route, current
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.rows import Rows, owner_of
 
 
 def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int = 1) -> Rows:
@@ -37,7 +37,7 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int 
             "shared_inputs. Otherwise exclude this layer, name the batch axis with batch_dim (one for the whole "
             "network), or ask one member at a time: model(x, member=i)."
         )
-    return Rows(members, _repeat_owner(route.owner, found // route.count), axis)
+    return Rows(members, owner_of(found, route.owner), axis)
 
 
 def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:
@@ -68,13 +68,6 @@ def _checked_route(layer: nn.Module, route: Route | None, members: int) -> Route
             "ensemble needs as many members, and an ensemble inside another one cannot be routed."
         )
     return route
-
-
-def _repeat_owner(owner: int | Tensor | None, times: int) -> int | Tensor | None:
-    """Ids for `times` inner rows per row: (a, b) -> (a, a, b, b)."""
-    if not isinstance(owner, Tensor) or times == 1:
-        return owner
-    return owner.unsqueeze(1).expand(-1, times).reshape(-1)
 
 
 def check_features(layer: nn.Module, x: Tensor, features: int, at: int) -> None:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.nn.init import check_count
+from batchensemble.nn.init import Fast
 from batchensemble.nn.layer_input import check_features, rows_of
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.memberwise_norm import (
@@ -27,16 +27,16 @@ class MemberNorm(MemberModule):
     """A torch norm whose `stacked` tensors have a row per member."""
 
     def __init__(self, *args: Any, members: int, **kwargs: Any) -> None:
-        count = check_count("members", members)
+        fast = Fast(members)
         super().__init__(*args, **kwargs)
-        self.members = count
+        self.members = fast.members
         self.stack_(*self.stacked)
 
     @classmethod
-    def ensembled(cls, module: nn.Module, members: int) -> Self:
-        """Build the norm around a plain one; every member starts with its values."""
+    def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
+        """Build the norm around a plain one; every member starts with its values, whatever r and s start with."""
         norm = cls.around(module)
-        norm.members = check_count("members", members)
+        norm.members = fast.members
         norm.stack_(*norm.stacked)
         return norm
 

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.nn.converted import Pick
-from batchensemble.nn.folded import Folded
 from batchensemble.nn.init import Fast, Init, draw_fast_
 from batchensemble.nn.member import FastModule, MemberModule
-from batchensemble.nn.stacked_linear import as_autocast_has_it
 
 
 class RankOne(FastModule, MemberModule):
@@ -53,10 +51,14 @@ class RankOne(FastModule, MemberModule):
             for side, size in zip("rs", self._features(), strict=True)
         }
 
+    @property
+    def _groups(self) -> int:
+        """A convolution's groups; on a linear layer, something called so is the user's own."""
+        return self.groups if self.features_at == 1 else 1  # type: ignore[return-value]
+
     def _features(self) -> tuple[int, int]:
-        groups = getattr(self, "groups", 1)
         first, second = self.weight.shape[:2]
-        return (first, second * groups) if self.input_first else (second * groups, first)
+        return (first, second * self._groups) if self.input_first else (second * self._groups, first)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """`x Wᵀ + b`; with a stack of weights and biases `x_i W_iᵀ + b_i`."""
@@ -68,13 +70,6 @@ class RankOne(FastModule, MemberModule):
             r, s = r.unsqueeze(-2), s.unsqueeze(-2)
         return self.weight * self._fast_matrix(r, s)
 
-    def folded(self) -> Folded:
-        """All members' weights, for many passes without gradients, in the dtype that autocast would give them."""
-        weight = as_autocast_has_it(self.fold(self.r, self.s))
-        bias = None if self.bias is None else as_autocast_has_it(self.bias)
-        inputs_first = weight if self.input_first else weight.transpose(1, 2).contiguous()
-        return Folded(inputs_first.transpose(1, 2), bias)
-
     def mean_weight(self) -> Tensor:
         """`W ∘ mean_i(s_i r_iᵀ)`, without building any member's weight."""
         r, s = self.r.reshape(-1, self.r.shape[-1]), self.s.reshape(-1, self.s.shape[-1])
@@ -82,8 +77,7 @@ class RankOne(FastModule, MemberModule):
 
     def _fast_matrix(self, r: Tensor, s: Tensor) -> Tensor:
         """`sum_k s_k r_kᵀ` for `r (..., k, in)`, `s (..., k, out)`, in a shape that broadcasts against W."""
-        groups = getattr(self, "groups", 1)
-        r, s = r.unflatten(-1, (groups, -1)), s.unflatten(-1, (groups, -1))
+        r, s = r.unflatten(-1, (self._groups, -1)), s.unflatten(-1, (self._groups, -1))
         pattern = "...kgi,...kgo->...gio" if self.input_first else "...kgi,...kgo->...goi"
         outer = torch.einsum(pattern, r, s).flatten(-3, -2)
         return outer.reshape(*outer.shape, *[1] * (self.weight.ndim - 2))

@@ -36,6 +36,19 @@ def places_of(ids: Tensor) -> list[tuple[int, Tensor]]:
     return list(zip(present, ids.argsort(stable=True).split(counts), strict=True))
 
 
+def owner_of(rows: int, owner: int | Tensor | None) -> int | Tensor | None:
+    """The owner of `rows` rows, as many of them for each row that `owner` speaks of (windows, beams), side by side.
+
+    Examples:
+        >>> owner_of(4, torch.tensor([2, 0]))
+        tensor([2, 2, 0, 0])
+    """
+    if not isinstance(owner, Tensor) or rows == owner.shape[0]:
+        return owner
+    # not repeat_interleave, which onnxruntime refuses with a computed count
+    return owner.unsqueeze(1).expand(-1, rows // owner.shape[0]).reshape(-1)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Which member each row of a tensor belongs to.

@@ -10,7 +10,7 @@ from batchensemble.nn.memberwise_norm import wide_type
 from batchensemble.nn.rank_one import RankOne
 from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
-from batchensemble.nn.tracing import is_compiled
+from batchensemble.nn.tracing import is_transformed
 
 
 class ScaledInput(torch.autograd.Function):
@@ -44,10 +44,10 @@ def _without_zeros(r: Tensor) -> Tensor:
 
 
 def may_precede_a_norm(op: RankOne, x: Tensor, rows: Rows) -> bool:
-    """Whether this is a convolution in a compiled graph, where the compiler fuses passes over activations."""
-    fits = op.features_at == 1 and rows.owner is None and op.rank == 1
+    """Whether a norm behind this convolution, in a compiled graph, could take its s over."""
     # float16 has no number as small as `_without_zeros` needs, and `ScaledInput` does not conjugate
-    return fits and x.dtype != torch.float16 and not x.is_complex() and is_compiled()
+    fits = x.dtype != torch.float16 and not x.is_complex()
+    return fits and rows.owner is None and op.rank == 1 and not is_transformed()
 
 
 def scale_before_a_norm(op: RankOne, x: Tensor, rows: Rows, options: dict[str, Any]) -> Tensor:

@@ -27,7 +27,7 @@ class Selection:
         for name, module in net.named_modules(remove_duplicate=False):
             self._names.setdefault(module, []).append(name)
         self._include, self._exclude = self._matcher("include", include), self._matcher("exclude", exclude)
-        self._tied = _tied_modules(net)
+        self._tied = tied_modules(net)
         before = self._modules_before(fan_out)
         self._before = before if include is None else set()
 
@@ -92,7 +92,7 @@ def _covers(pattern: str, name: str) -> bool:
     return any(fnmatchcase(".".join(parts[: i + 1]), pattern) for i in range(len(parts)))
 
 
-def _tied_modules(net: nn.Module) -> dict[nn.Module, str]:
+def tied_modules(net: nn.Module) -> dict[nn.Module, str]:
     """Modules that share a parameter with another one, and that one's name."""
     holders: dict[int, list[tuple[str, nn.Module]]] = {}
     for name, module in net.named_modules():

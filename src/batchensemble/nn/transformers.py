@@ -1,6 +1,5 @@
 """What is peculiar to Hugging Face's Transformers: a linear layer of its own, and weights tied by a config."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -38,14 +37,8 @@ class Conv1D(RankOneLayer):
         self.start_members_()
 
 
-def declare_untied_(net: nn.Module, layers: Iterable[nn.Module]) -> None:
-    """Keep a network's config from tying weights again on loading that were one and now differ after folding.
-
-    Args:
-        net: the plain network of a member, whose config is changed.
-        layers: the layers with members that it was made from.
-    """
-    weights = [id(getattr(layer, "weight", None)) for layer in layers]
+def declare_untied_(net: nn.Module) -> None:
+    """Keep a network's config from tying weights again on loading that were one and now differ after folding."""
     config: Any = getattr(net, "config", None)
-    if len(set(weights)) < len(weights) and getattr(config, "tie_word_embeddings", False):
+    if getattr(config, "tie_word_embeddings", False):
         config.tie_word_embeddings = False
