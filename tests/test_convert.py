@@ -43,6 +43,8 @@ def test_only_networks_are_converted_and_loaded_into() -> None:
             take(nn.Linear)
         with pytest.raises(TypeError, match="got OrderedDict"):
             take(mlp().state_dict())
+        with pytest.raises(TypeError, match="got TorchScript, whose layers cannot be replaced"):
+            take(torch.jit.trace(mlp(), rows()))
 
 
 @pytest.mark.parametrize("members", [0, -1, 2.0, True, torch.tensor(True), "4", None])
@@ -256,7 +258,8 @@ def test_tied_weights_are_stored_once(tmp_path) -> None:
         (mlp(5), r"0\.r is \(3, 4\) in the file and \(3, 5\) in the network"),
         (mlp(outputs=2), r"2\.bias is \(3, 3\) in the file and \(3, 2\) in the network"),
         (nn.Sequential(*mlp(), nn.LayerNorm(3)), r"only the network has 3\.bias"),
-        (nn.Sequential(nn.Linear(4, 6)), r"only the file has 2\.bias"),
+        (nn.Sequential(nn.Linear(4, 6)), "only the file has a layer '2'"),
+        (nn.Linear(4, 6), "only the file has a layer '0'"),
     ],
 )
 def test_another_network_is_refused(tmp_path, net: nn.Module, message: str) -> None:

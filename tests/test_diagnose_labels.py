@@ -30,6 +30,22 @@ def test_every_label_of_a_sigmoid_is_a_question_of_two_classes(outputs: int, lab
         assert getattr(found, name) == pytest.approx(getattr(prediction, name).mean().item(), rel=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_labels_are_integers_of_any_size(dtype: torch.dtype) -> None:
+    model, x, y = ensemble(mlp(outputs=7)), rows(7), torch.arange(7)  # as many as classes: a mask would fit
+    assert be.diagnose(model, [(x, y.to(dtype))]) == be.diagnose(model, [(x, y)])
+
+
+def test_labels_of_two_classes_may_be_true_or_false() -> None:
+    model, x, y = ensemble(mlp(outputs=2)), rows(2), torch.tensor([True, False])
+    assert be.diagnose(model, [(x, y)]) == be.diagnose(model, [(x, y.long())])
+
+
+def test_a_byte_is_no_label_that_does_not_count() -> None:
+    model, y = ensemble(mlp(outputs=200)), torch.full((5,), 156, dtype=torch.uint8)  # the byte of -100
+    assert be.diagnose(model, [(rows(5), y)]).rows == 5
+
+
 def test_labels_of_sigmoids_have_the_shape_of_the_answers() -> None:
     model, x = ensemble(nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), combine="sigmoid"), rows()
     y = torch.tensor([0, 1, 1, 0, 1, 0, -100])

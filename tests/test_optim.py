@@ -107,6 +107,8 @@ def test_one_answer_for_each_row_is_not_taken_for_members() -> None:
         be.mean_loss(F.mse_loss, answers[:, :1], torch.zeros(7, 1))
     with pytest.raises(ValueError, match="one answer for each row"):
         be.mean_loss(F.cross_entropy, answers, answers.softmax(-1))
+    with pytest.raises(ValueError, match="one answer for each row"):
+        be.mean_loss(F.mse_loss, answers[:, :1], target=torch.zeros(7, 1))
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,29 @@ def test_errors_about_anything_else_carry_no_note() -> None:
     with pytest.raises(RuntimeError) as caught:
         model.members(rows())
     assert not hasattr(caught.value, "__notes__")
+
+
+class Padded(nn.Module):
+    """Takes lengths, which may be a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(4, 3, batch_first=True)
+
+    def forward(self, x: Tensor, lengths: list[int]) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        y: Tensor = self.layer(packed)[1][-1]
+        return y
+
+
+def test_lists_beside_repeated_rows_are_named() -> None:
+    with pytest.raises(RuntimeError, match="batch_size") as caught:
+        ensemble(Padded()).members(torch.randn(2, 5, 4), [5, 2])
+    assert "lists of 2 numbers stay as they are: give tensors instead" in caught.value.__notes__[0]
+
+
+def test_an_answer_without_rows_is_described() -> None:
+    model = ensemble(nn.Linear(4, 3))
+    model.net.register_forward_hook(lambda *given: given[2].mean(0, keepdim=True))
+    with pytest.raises(ValueError, match=r"its shape is \(1, 3\).* name it with output=.* model\(x, member=i\)"):
+        model.members(rows())

@@ -107,6 +107,11 @@ def _check_network(net: Any) -> None:
         raise TypeError(f"expected a network, got the class {net.__name__}: make one of it first")
     if not isinstance(net, nn.Module):
         raise TypeError(f"expected a network, a torch.nn.Module, got {type(net).__name__}")
+    if isinstance(net, torch.jit.ScriptModule):
+        raise TypeError(
+            "expected a network in Python, got TorchScript, whose layers cannot be replaced: make the network of its "
+            "class, and give it the weights, net.load_state_dict(script.state_dict())"
+        )
 
 
 def _copied(net: nn.Module) -> nn.Module:
@@ -148,6 +153,8 @@ def load(path: str | Path, net: nn.Module, combine: Combine | Literal["stored"] 
         rule = settings["combine"]["callable"]
         raise ValueError(f"{path} was saved with a combine of your own, which no file holds: load(..., combine={rule})")
     chosen = set(header["converted"])
+    if missing := chosen - {name for name, _ in net.named_modules(remove_duplicate=False)}:
+        raise ValueError(f"{path} does not fit this network: only the file has a layer {min(missing)!r}")
     unseen = torch.Generator()  # its values are all replaced below, and the caller's random state stays as it is
     model = convert(net, header["members"], include=lambda name, _: name in chosen, generator=unseen, **settings)
     files.check_fit(path, tensors, files.distinct_state(model.net))

@@ -201,7 +201,7 @@ def _own_loss_shifts(model: Ensemble, inputs: Mapping[str, Any], labels: Tensor)
 
 
 def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], dict[str, Any], Tensor]:
-    """A batch's positional and keyword inputs on a device, and its labels as they are."""
+    """A batch's positional and keyword inputs on a device, and its labels where they are, integers as int64."""
     if isinstance(batch, Mapping) and "labels" in batch:
         inputs, labels = {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
     elif isinstance(batch, tuple | list) and len(batch) == 2:
@@ -218,7 +218,8 @@ def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...
     else:
         args, kwargs = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {}
     args, kwargs = map_tensors(lambda tensor: tensor.to(device), (args, kwargs))
-    return args, kwargs, labels
+    # a uint8 would index as a mask, and -100 would be its 156
+    return args, kwargs, labels if labels.is_floating_point() else labels.long()
 
 
 def _similarity(model: Ensemble) -> dict[str, dict[str, float]]:

@@ -25,7 +25,7 @@ from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, carry_route, current, travel
 from batchensemble.nn.trees import constants, tensors
-from batchensemble.places import Batch, Finder, unfold
+from batchensemble.places import Batch, Finder, unfold, without_rows
 from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
 from batchensemble.signature import signed_forward, with_member
@@ -170,7 +170,7 @@ class Ensemble(nn.Module):
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
         place = next(place for tensor, place in zip(tensors(output), places, strict=True) if tensor is answer)
         if place is None or place.common:
-            raise ValueError(f"the network's answer does not hold the {rows * len(self)} rows of {len(self)} members")
+            raise ValueError(without_rows(answer, rows, len(self)))
         return unfold(output, places, len(self), (rows, sent)), place.axis
 
     def _repeated(self, given: Given, batch: Batch) -> Any:

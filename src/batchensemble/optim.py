@@ -107,8 +107,7 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
             f"expected members' outputs in one tensor, got {kind}: name it, as model.members(x).logits; for a loss of "
             "several outputs, repeat the rows and name their members, model(torch.cat([x] * members), member=ids)"
         )
-    if targets:
-        _check_member_axis(outputs, targets[0])
+    _check_member_axis(outputs, targets[0] if targets else options.get("target"))
     return torch.stack([loss_fn(output, *targets, **options) for output in outputs]).mean()
 
 

@@ -39,8 +39,9 @@ class Batch(NamedTuple):
             return ""
         return (
             f"All members answered at once: the network got {self.members} x {self.rows} rows, and so much of every "
-            f"argument with {self.rows} entries on axis {self.axis}. Name those that carry no rows in shared_inputs; a "
-            "network made for a certain number of rows answers one member at a time: model(x, member=i)."
+            f"tensor with {self.rows} entries on axis {self.axis}. Name those that carry no rows in shared_inputs; "
+            f"lists of {self.rows} numbers stay as they are: give tensors instead. A network made for a certain number "
+            "of rows answers one member at a time: model(x, member=i)."
         )
 
 
@@ -146,6 +147,15 @@ class Finder:
         if len(found) < 2 and not (place is None and has_rows):
             self._seen[key] = place
         return place
+
+
+def without_rows(answer: Tensor, rows: int, members: int) -> str:
+    """What is wrong with an answer that holds the batch's rows on no axis, and what to do."""
+    return (
+        f"the network's answer does not hold the {rows * members} rows of {members} members: its shape is "
+        f"{tuple(answer.shape)}. If another field of the output has them, name it with output=; a network that joins "
+        "its rows, or returns their loss, answers one member at a time: model(x, member=i)"
+    )
 
 
 def unfold(output: Any, places: Places, members: int, share: tuple[int, int] = (1, 1)) -> Any:

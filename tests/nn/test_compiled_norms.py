@@ -56,9 +56,9 @@ def trained(model: nn.Module, forward: Any) -> tuple[Tensor, dict[str, Tensor], 
     return y, gradients, dict(model.named_buffers())  # type: ignore[return-value]
 
 
-def compiled(model: nn.Module) -> Any:
+def compiled(model: nn.Module, dynamic: bool | None = None) -> Any:
     torch.compiler.reset()
-    return torch.compile(model, backend="aot_eager", fullgraph=True)
+    return torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=dynamic)
 
 
 @pytest.fixture
@@ -83,6 +83,14 @@ def test_compiled_values_gradients_and_statistics_are_those_of_the_plain_path(no
     fast = trained(twin, compiled(twin))
     assert uses == [True, False, False]  # a bias, or another operation, stands between
     torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-12)
+
+
+@both_norms
+def test_one_graph_for_all_sizes_may_have_several_convolutions(norm: str) -> None:
+    model, twin = ensemble(norm), ensemble(norm)
+    torch.testing.assert_close(
+        trained(twin, compiled(twin, dynamic=True)), trained(model, model), rtol=1e-9, atol=1e-12
+    )
 
 
 @both_norms

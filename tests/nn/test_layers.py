@@ -230,6 +230,13 @@ def test_one_row_without_a_batch_axis_is_refused(layer: nn.Module, x: Tensor) ->
         layer(x)
 
 
+def test_what_is_no_tensor_is_refused() -> None:
+    for layer in (nn.Linear(4, 3), nn.Conv1d(4, 3, 1)):
+        model = be.convert(layer, members=2)
+        with pytest.raises(TypeError, match=r"expects a tensor, got list"):
+            model([torch.ones(2, 4, 1), torch.zeros(2)])  # a loader's batch, labels and all
+
+
 @pytest.mark.parametrize("training", [True, False])
 @every_layer
 def test_one_feature_is_not_taken_for_all(case: Case, training: bool) -> None:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.equation import equation_5
-from batchensemble.nn.layer_input import check_features, rows_of
+from batchensemble.nn.layer_input import check_features, rows_of, title
 from batchensemble.nn.rank_one import RankOne
 from batchensemble.nn.stacked_linear import stacked_linear
 
@@ -30,6 +30,8 @@ class RankOneLayer(RankOne):
         return self._answer(input)
 
     def _answer(self, input: Tensor, **options: Any) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{title(self)} expects a tensor, got {type(input).__name__}")
         if self.features_at == 1 and input.ndim != self.weight.ndim:
             raise ValueError(f"members need a batch: expected {self.weight.ndim} axes, got shape {tuple(input.shape)}")
         rows = rows_of(self, input, self.rows_at)

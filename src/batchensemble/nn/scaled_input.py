@@ -12,8 +12,6 @@ from batchensemble.nn.route import current
 from batchensemble.nn.rows import Rows
 from batchensemble.nn.tracing import is_transformed
 
-TINY = 1e-15  # replaces zeros in r, which are divided by; its square is still a normal float32 and bfloat16 number
-
 
 class ScaledInput(torch.autograd.Function):
     """`x ∘ r_i`, which keeps only the product, as the operation after it does anyway.
@@ -24,7 +22,7 @@ class ScaledInput(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, r: Tensor) -> Tensor:
         """`x (members * n, in, ...)` in equal blocks, `r (members, in)`."""
-        return Rows(len(r), None).affine(x, r + (r == 0) * TINY, at=1)
+        return Rows(len(r), None).affine(x, _without_zeros(r), at=1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -35,14 +33,19 @@ class ScaledInput(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of x and r."""
         r, y = ctx.saved_tensors
-        rows, r, wide = Rows(len(r), None), torch.where(r == 0, TINY, r), wide_type(y.dtype)
+        rows, r, wide = Rows(len(r), None), _without_zeros(r), wide_type(y.dtype)
         (total,) = rows.sums(grad.to(wide) * y.to(wide))
         return rows.affine(grad, r, at=1), (total / r.to(wide)).to(r.dtype)
 
 
+def _without_zeros(r: Tensor) -> Tensor:
+    """r, which is divided by, with tiny numbers for zeros; their squares are still normal in float32 and bfloat16."""
+    return torch.where(r == 0, 1e-15, r)  # a literal: a global is an input of graphs with dynamic=True
+
+
 def may_precede_a_norm(op: RankOne, x: Tensor, rows: Rows) -> bool:
     """Whether a norm behind this convolution, in a compiled graph, could take its s over."""
-    # float16 has no number as small as `TINY`, and `ScaledInput` does not conjugate
+    # float16 has no number as small as `_without_zeros` needs, and `ScaledInput` does not conjugate
     fits = x.dtype != torch.float16 and not x.is_complex()
     return fits and rows.owner is None and op.rank == 1 and not is_transformed()
 
