@@ -81,3 +81,11 @@ def test_what_does_not_fit_is_named() -> None:
         Part.of("a", (np.zeros((2, 1)), np.array([0, 1])))
     with pytest.raises(TypeError, match=r"got \(Tensor\)"):
         Part.of("a", (torch.zeros(3, 1),))
+
+
+@pytest.mark.parametrize("data", [DataLoader(Pictures(3)), zip("ab", [0, 1], strict=True), torch.zeros(3, 1)])
+def test_rows_that_cannot_be_asked_for_one_by_one_are_refused(data) -> None:
+    with pytest.raises(
+        TypeError, match=rf"expected \(inputs, labels\) or a map-style dataset, got {type(data).__name__}"
+    ):
+        Part.of("a", data, classes=2)

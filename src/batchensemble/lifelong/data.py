@@ -42,12 +42,15 @@ class Part:
         """Make a part of a user's data; classes are counted if labels are a tensor.
 
         Raises:
+            TypeError: neither two tensors nor a map-style dataset.
             ValueError: no rows, labels outside `[0, classes)`, or nothing that says how many classes there are.
         """
         if isinstance(data, tuple | list):
             data = _paired(name, data)
-        rows = len(data)  # type: ignore[arg-type]
-        if not rows:
+        if isinstance(data, Tensor) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+            kind = type(data).__name__
+            raise TypeError(f"task '{name}': expected (inputs, labels) or a map-style dataset, got {kind}")
+        if not len(data):  # type: ignore[arg-type]
             raise ValueError(f"task '{name}' is empty: it has no rows to learn from")
         if not isinstance(data, TensorDataset):
             if classes is None:
