@@ -318,7 +318,10 @@ class Ensemble(StandIn):
     # ---- files ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the whole ensemble to one safetensors file; read it back with `batchensemble.load`."""
+        """Write the whole ensemble to one safetensors file; read it back with `batchensemble.load`.
+
+        A link at `path` is replaced, as safetensors does it; the file that it points to stays as it was.
+        """
         refuse_changed(self.net)
         settings = asdict(self.settings)
         if callable(self.settings.combine):
