@@ -20,6 +20,7 @@ from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.converted import Pick
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
+from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
 from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
@@ -300,6 +301,7 @@ class Ensemble(StandIn):
         """
         count = check_count("count", count)
         like = None if like is None else checked_member(like, len(self))
+        check_generator(generator)
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
