@@ -14,6 +14,7 @@ from batchensemble.answers import Field
     ("output", "name", "key"),
     [
         (torch.ones(1), None, None),
+        (torch.ones(1), "logits", None),  # torchvision's Inception: fields in training, one tensor in evaluation
         ({"loss": torch.tensor(1.0), "logits": torch.ones(1)}, None, "logits"),
         ({"loss": torch.tensor(1.0), "scores": torch.ones(1)}, None, "scores"),
         ((None, torch.ones(1), torch.ones(2)), None, 1),

@@ -48,7 +48,7 @@ ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
 # Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
 ONE_ROOM = {
     **dict.fromkeys(("__main__", "options"), "cli"),
-    **dict.fromkeys(("convert", "signature", "axis", "places", "answers", "settings", "watch"), "ensemble"),
+    **dict.fromkeys(("convert", "signature", "axis", "places", "answers", "stand_in", "settings", "watch"), "ensemble"),
 }
 ONE_ROOM |= dict.fromkeys(("diagnosis", "summary", "verify"), "diagnose")
 ONE_ROOM |= dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")

@@ -385,3 +385,13 @@ def test_types_are_kept(path: Path) -> None:
     model.save_member(0, path)
     with pytest.raises(ValueError, match=r"other shared weights.* in the same dtype: cast afterwards"):
         ensemble(convnet()).load_member(path)
+
+
+def test_a_link_is_replaced_and_what_it_points_to_stays(path: Path, tmp_path: Path) -> None:
+    """As safetensors does: links often point into a cache or to an earlier file, which others still read."""
+    earlier = tmp_path / "earlier.safetensors"
+    earlier.write_text("what others read")
+    path.symlink_to(earlier)
+    ensemble().save(path)
+    assert not path.is_symlink()
+    assert earlier.read_text() == "what others read"

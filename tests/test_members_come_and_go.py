@@ -192,3 +192,15 @@ def test_extracts_are_networks_of_their_own() -> None:
     plain, before = model.extract(0), model(rows())
     randomise(plain, seed=9)
     assert torch.equal(model(rows()), before)
+
+
+def test_a_refused_generator_leaves_all_members_as_they_were() -> None:
+    """The norm comes first and draws nothing: it must not have grown when the linear layer is refused."""
+    model = be.convert(nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 3)), members=M, norm="member")
+    before = model.state_dict()
+    with pytest.raises(TypeError, match=r"expected a torch\.Generator, .*, got int$"):
+        model.add_members(1, generator=3)  # type: ignore[arg-type]
+    assert {name: tensor.shape for name, tensor in model.state_dict().items()} == {
+        n: t.shape for n, t in before.items()
+    }
+    assert model.members(torch.randn(N, 4)).shape == (M, N, 3)

@@ -79,6 +79,13 @@ def test_a_plain_network_has_no_fast_group() -> None:
     assert [group["name"] for group in groups] == ["slow", "norm and bias"]
 
 
+@pytest.mark.parametrize("name", ["lr", "weight_decay", "fast_lr_scale", "fast_weight_decay"])
+@pytest.mark.parametrize("number", [-0.1, float("nan")])
+def test_negative_numbers_are_refused_here_since_optimisers_do_not_look_at_groups(name: str, number: float) -> None:
+    with pytest.raises(ValueError, match=f"^{name} must not be negative, got {number}"):
+        be.parameter_groups(mlp(), **{"lr": 0.1, "weight_decay": 0.01, name: number})
+
+
 def test_a_schedule_keeps_the_ratio_of_rates() -> None:
     optimiser = torch.optim.SGD(be.parameter_groups(ensemble(), lr=0.4, weight_decay=0, fast_lr_scale=0.5), lr=0.1)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, 1, gamma=0.1)

@@ -61,6 +61,15 @@ def test_the_error_of_a_network_says_that_its_batch_was_repeated() -> None:
     assert not hasattr(caught.value, "__notes__")
 
 
+def test_the_note_tells_rows_that_were_repeated_from_inputs_that_do_not_fit() -> None:
+    model, wrong = ensemble(nn.Linear(4, 3)), torch.randn(N, 5)  # torch names the rows in that error, too
+    with pytest.raises(RuntimeError) as caught:
+        model.members(wrong)
+    assert "If model(x, member=0) fails as well, the inputs do not fit the network" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError):
+        model(wrong, member=0)
+
+
 def test_errors_about_anything_else_carry_no_note() -> None:
     model = ensemble(Fixed())
     model.net.register_forward_pre_hook(lambda *_: torch.zeros(2).item())

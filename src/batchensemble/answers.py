@@ -19,7 +19,7 @@ class Field:
     @classmethod
     def find(cls, output: Any, name: str | None) -> "Field":
         """The field called `name`; by default `logits` if there is one, else the only or first tensor."""
-        if isinstance(output, Tensor):
+        if isinstance(output, Tensor):  # whatever `name`: networks with auxiliary heads have fields in training only
             return cls(None)
         parts = items(output)
         if parts is None:

@@ -20,21 +20,23 @@ from batchensemble.nn.convert import Conversion, restore_
 from batchensemble.nn.converted import Pick
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
+from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
 from batchensemble.nn.member import converted_layers, member_modules
 from batchensemble.nn.mode import evaluating
-from batchensemble.nn.route import Route, carry_route, current, travel
+from batchensemble.nn.route import Route, current, travel
 from batchensemble.nn.trees import constants, tensors
 from batchensemble.places import Batch, Finder, unfold, without_rows
 from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
 from batchensemble.signature import signed_forward, with_member
+from batchensemble.stand_in import StandIn
 from batchensemble.watch import Watch
 
 _BOUND = ("forward", "_side_by_side", "_compiled_call_impl", "_compiled_with")  # one object's own: not for copies
 
 
-class Ensemble(nn.Module):
+class Ensemble(StandIn):
     """Members that share one network. Made by `convert`, or read by `load`.
 
     In training `model(x)` splits the rows over the members; in evaluation all members answer every row, and their
@@ -48,8 +50,8 @@ class Ensemble(nn.Module):
     """
 
     def __init__(self, net: nn.Module, settings: Settings, conversion: Conversion) -> None:
-        super().__init__()
-        self.net, self.settings, self.conversion = net, settings, conversion
+        super().__init__(net)
+        self.settings, self.conversion = settings, conversion
         if settings.fan_out is not None:
             fans.install_(net, settings.fan_out)
         self.training = net.training  # not train(): a layer that was frozen in eval stays so
@@ -96,10 +98,6 @@ class Ensemble(nn.Module):
     def extra_repr(self) -> str:
         """What print shows."""
         return f"members={len(self)}, combine={self.settings.combine!r}, answer in eval(): {self.settings.answer}"
-
-    def _get_name(self) -> str:
-        """The network's name: Transformers' Trainer knows by it which networks shift their labels."""
-        return type(self.net).__name__
 
     def __repr__(self) -> str:
         return f"Ensemble of {super().__repr__()}"
@@ -303,6 +301,7 @@ class Ensemble(nn.Module):
         """
         count = check_count("count", count)
         like = None if like is None else checked_member(like, len(self))
+        check_generator(generator)
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
@@ -321,7 +320,10 @@ class Ensemble(nn.Module):
     # ---- files ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the whole ensemble to one safetensors file; read it back with `batchensemble.load`."""
+        """Write the whole ensemble to one safetensors file; read it back with `batchensemble.load`.
+
+        A link at `path` is replaced, as safetensors does it; the file that it points to stays as it was.
+        """
         refuse_changed(self.net)
         settings = asdict(self.settings)
         if callable(self.settings.combine):
@@ -349,40 +351,6 @@ class Ensemble(nn.Module):
         for name, tensor in files.own_tensors(self.net).items():
             tensor[-1].copy_(tensors[name])
         return len(self) - 1
-
-    # ---- passing for the network ---------------------------------------------------------------------------------
-
-    @property
-    def config(self) -> Any:
-        """The network's own config (Transformers)."""
-        return self.net.config
-
-    @property
-    def accepts_loss_kwargs(self) -> bool:
-        """Whether the network's own loss takes the number of labels in a whole step (Transformers' Trainer)."""
-        return self.net.accepts_loss_kwargs  # type: ignore[return-value]
-
-    @property
-    def loss_type(self) -> Any:
-        """The kind of the network's own loss (Transformers' Trainer)."""
-        return self.net.loss_type
-
-    def gradient_checkpointing_enable(
-        self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
-    ) -> None:
-        """Call the network's own (Transformers), carrying the route; Trainer does this for `gradient_checkpointing`."""
-        options = {"use_reentrant": False, "context_fn": carry_route, **(gradient_checkpointing_kwargs or {})}
-        self.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options, **others)  # type: ignore[operator]
-
-    @property
-    def device(self) -> torch.device:
-        """Where the network's parameters are."""
-        return next(self.net.parameters()).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of the network's parameters."""
-        return next(self.net.parameters()).dtype
 
 
 def twin_of(model: Ensemble) -> Ensemble:

@@ -24,7 +24,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
     """Write one of our files, completely or not at all.
 
     Args:
-        path: where to write; an existing file is replaced.
+        path: where to write; an existing file is replaced, a link too: what it points to stays.
         kind: what it holds: "ensemble", "member", "task", "shared", "sampler" or "weights" (a sampler's).
         tensors: what to store; NaN in any of them is refused.
         header: what belongs to them, as JSON values.

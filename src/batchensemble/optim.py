@@ -44,6 +44,10 @@ def parameter_groups(
         >>> [group["name"] for group in parameter_groups(model, lr=0.1, weight_decay=1e-4)]
         ['slow', 'fast', 'norm and bias']
     """
+    numbers = {"lr": lr, "weight_decay": weight_decay, "fast_lr_scale": fast_lr_scale}
+    for name, number in {**numbers, "fast_weight_decay": fast_weight_decay}.items():
+        if not number >= 0:  # NaN, too; torch's optimisers look at their own arguments, not at those of groups
+            raise ValueError(f"{name} must not be negative, got {number}")
     kinds: dict[str, list[nn.Parameter]] = {"slow": [], "fast": [], "norm and bias": []}
     seen: set[int] = set()
     for module in model.modules():

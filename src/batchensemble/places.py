@@ -39,7 +39,8 @@ class Batch(NamedTuple):
             return ""
         return (
             f"All members answered at once: the network got {self.members} x {self.rows} rows, and so much of every "
-            f"tensor with {self.rows} entries on axis {self.axis}. Name those that carry no rows in shared_inputs; "
+            f"tensor with {self.rows} entries on axis {self.axis}. If model(x, member=0) fails as well, the inputs do "
+            "not fit the network. If not, name those that carry no rows in shared_inputs; "
             f"lists of {self.rows} numbers stay as they are: give tensors instead. A network made for a certain number "
             "of rows answers one member at a time: model(x, member=i)."
         )

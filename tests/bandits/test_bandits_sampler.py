@@ -196,7 +196,7 @@ def test_dropout_in_the_network_does_not_spoil_that():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda s: s.act(torch.ones(2, 4)), r"shape \('N', 3\), got \(2, 4\)"),
+        (lambda s: s.act(torch.ones(2, 4)), r"shape \(N, 3\), got \(2, 4\)"),
         (lambda s: s.act(torch.ones(3)), r"shape \(N, ...\), got \(3,\)"),
         (lambda s: s.act(torch.tensor([[1.0, float("nan"), 0.0]])), "must be finite"),
         (lambda s: s.update([8], [float("nan")]), "finite, got nan"),
@@ -306,7 +306,7 @@ def test_save_and_load(tmp_path):
         made = one.act(some(30, 7))
         one.update(made.ids, made.arms.float())
     assert equal(state(loaded), state(sampler))
-    with pytest.raises(ValueError, match=r"expected contexts of shape \('N', 3\)"):
+    with pytest.raises(ValueError, match=r"expected contexts of shape \(N, 3\)"):
         loaded.act(torch.ones(1, 2))
 
 

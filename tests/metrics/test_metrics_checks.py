@@ -124,3 +124,11 @@ def test_what_comes_back_has_no_gradient() -> None:
     probs = good_input(metrics.accuracy).requires_grad_()
     assert not metrics.entropy(probs).requires_grad
     assert not metrics.base_kl(torch.stack([probs, probs])).requires_grad
+
+
+def test_a_seed_is_no_generator() -> None:
+    log_probs = torch.full((3, 3), 1 / 3).log()
+    with pytest.raises(TypeError, match=r"expected a torch\.Generator, .*, got int$"):
+        metrics.temperature_scaled_nll(log_probs, LABELS, generator=3)
+    with pytest.raises(TypeError, match=r"expected a torch\.Generator, .*, got int$"):
+        metrics.paired_test(torch.arange(20.0), torch.zeros(20), generator=3)

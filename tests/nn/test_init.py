@@ -57,6 +57,15 @@ def test_anything_else_is_refused(init) -> None:
         be.convert(nn.Linear(2, 2), members=2, init=init)
 
 
+@pytest.mark.parametrize("init", ["sign", "ones"])
+def test_a_seed_is_no_generator(init: str) -> None:
+    net = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match=r"expected a torch\.Generator, .*, got int$"):
+        be.convert(net, members=2, init=init, generator=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"expected a torch\.Generator, .*, got int$"):
+        be.nn.Linear(2, 2, members=2, init=init, generator=3)
+
+
 def test_numbers() -> None:
     assert parse_init("first(3)") == ("first", 3.0)
     assert parse_init("ones") == ("ones", 0.0)

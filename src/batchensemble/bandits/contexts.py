@@ -46,7 +46,8 @@ class Contexts:
         if given.ndim < 2 or not given.numel():
             raise ValueError(f"expected contexts of shape (N, ...), got {tuple(given.shape)}")
         if self.shape is not None and tuple(given.shape[1:]) != self.shape:
-            raise ValueError(f"expected contexts of shape {('N', *self.shape)}, got {tuple(given.shape)}")
+            expected = ", ".join(map(str, ("N", *self.shape)))
+            raise ValueError(f"expected contexts of shape ({expected}), got {tuple(given.shape)}")
         if given.is_complex() and not self.model.dtype.is_complex:
             raise ValueError(f"the network takes real contexts, got {given.dtype}")
         x = given.to(self._type_for(given), copy=True)  # the caller may reuse its own

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from batchensemble.metrics.checks import checked_labels, checked_log_probs, checked_probs
+from batchensemble.metrics.checks import checked_device, checked_labels, checked_log_probs, checked_probs
 from batchensemble.metrics.classification import nll_from_log_probs
 
 BINS = 15
@@ -158,8 +158,7 @@ def temperature_scaled_nll(log_probs: Tensor, labels: Tensor, generator: torch.G
     rows = len(labels)
     if rows < 2:
         raise ValueError("temperature scaling needs two rows at least: one to fit on, one to measure")
-    device = generator.device if generator is not None else None
-    order = torch.randperm(rows, generator=generator, device=device).to(log_probs.device)
+    order = torch.randperm(rows, generator=generator, device=checked_device(generator)).to(log_probs.device)
     first, second = order.tensor_split(2)
     total = 0.0
     for fitted, measured in ((first, second), (second, first)):

@@ -49,6 +49,17 @@ def checked_values(values: Tensor, name: str, axes: Sequence[str]) -> Tensor:
     return values
 
 
+def checked_device(generator: torch.Generator | None) -> torch.device | None:
+    """The device of a source of randomness; `None` without one."""
+    if generator is None:
+        return None
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"expected a torch.Generator, such as torch.Generator().manual_seed(0), got {type(generator).__name__}"
+        )
+    return generator.device
+
+
 def _checked_tensor(values: Tensor, name: str) -> Tensor:
     if not isinstance(values, Tensor):
         raise TypeError(f"expected {name} as a torch tensor, got {type(values).__name__}")

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from batchensemble.metrics.checks import checked_values
+from batchensemble.metrics.checks import checked_device, checked_values
 
 EXACT_UP_TO = 16
 BLOCK = 10_000
@@ -111,10 +111,9 @@ def paired_test(
     if len(differences) <= EXACT_UP_TO:
         patterns = torch.arange(2 ** len(differences))[:, None] >> torch.arange(len(differences)) & 1
         return _hits(differences, patterns) / len(patterns)
-    hits, trials = 1, len(differences)
+    hits, trials, device = 1, len(differences), checked_device(generator)
     for start in range(0, resamples, BLOCK):
         size = (min(BLOCK, resamples - start), trials)
-        device = generator.device if generator is not None else None
         hits += _hits(differences, torch.randint(2, size, generator=generator, device=device).cpu())
     return hits / (1 + resamples)
 

@@ -33,6 +33,20 @@ def parse_init(init: Init) -> tuple[str, float]:
     return match[1], number
 
 
+def check_generator(generator: object) -> None:
+    """Refuse a seed, or anything else, where a generator is expected.
+
+    Examples:
+        >>> check_generator(3)
+        Traceback (most recent call last):
+        TypeError: expected a torch.Generator, such as torch.Generator().manual_seed(0), got int
+    """
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"expected a torch.Generator, such as torch.Generator().manual_seed(0), got {type(generator).__name__}"
+        )
+
+
 @dataclass(frozen=True)
 class Fast:
     """The plan of a layer's fast weights: how many members, which rank, and how they start.
@@ -53,6 +67,7 @@ class Fast:
         object.__setattr__(self, "members", check_count("members", self.members))  # frozen
         object.__setattr__(self, "rank", check_count("rank", self.rank))
         parse_init(self.init)
+        check_generator(self.generator)
 
     def behind_first(self) -> "Fast":
         """The plan of a layer after the first: ones if only the first layer is random, otherwise the same."""
