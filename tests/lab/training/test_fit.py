@@ -124,6 +124,13 @@ def test_numbers_after_every_epoch_are_logged(tmp_path):
     assert list(tmp_path.glob("tensorboard/events*"))
 
 
+def test_without_tensorboard_there_is_the_log_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    _, log = train(tmp_path, epochs=2)
+    assert [line["epoch"] for line in log] == [0, 1]
+    assert not (tmp_path / "tensorboard").exists()
+
+
 def test_it_stops_when_a_line_is_good_enough_and_stays_so(tmp_path):
     seen = []
 

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from batchensemble.disk import written_whole
 
 
 class Log:
-    """A line of numbers per epoch in `log.jsonl`, and the same numbers as TensorBoard curves.
+    """A line of numbers per epoch in `log.jsonl`, and the same numbers as curves if TensorBoard is installed.
 
     Args:
         folder: where `log.jsonl` and `tensorboard/` are kept.
@@ -40,8 +41,9 @@ class Log:
         if self._write:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
-            for name, value in line.items():
-                self._curves.add_scalar(name, value, int(line["epoch"]))
+            if self._curves is not None:
+                for name, value in line.items():
+                    self._curves.add_scalar(name, value, int(line["epoch"]))
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +71,9 @@ def write_lines(path: Path, lines: Iterable[Mapping[str, float]]) -> None:
         beside.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def _curves(folder: Path, epoch: int) -> Any:
+def _curves(folder: Path, epoch: int) -> AbstractContextManager[Any]:
+    if find_spec("tensorboard") is None:  # on a cluster, say; the log is enough to train
+        return nullcontext()
     from torch.utils.tensorboard import SummaryWriter
 
-    return SummaryWriter(str(folder), purge_step=epoch)
+    return cast(AbstractContextManager[Any], SummaryWriter(str(folder), purge_step=epoch))
