@@ -30,10 +30,10 @@ def _to_a_hundred(settings: Settings) -> Settings:
 LIFELONG_GROWTH = Experiment(
     id="lifelong-growth",
     item="Beyond the paper: memory and time of a task against the number of tasks, up to a thousand",
-    claim='"BatchEnsemble leads to lower costs on large lifelong learning tasks", and progressive networks are "not '
-    'capable of learning 100 sequential tasks due to the significant memory consumption". Every task has five random '
-    "classes; every twenty tasks all classes are dealt anew. PNN stops at a hundred. Below the paper's scale a task is "
-    "trained for a few steps only: this is about costs, not about accuracies.",
+    claim='"BatchEnsemble leads to more lower costs on large lifelong learning tasks", and progressive networks are '
+    '"not capable of learning 100 sequential tasks due to the significant memory consumption". Every task has five '
+    "random classes; every twenty tasks all classes are dealt anew. PNN stops at a hundred. Below the paper's scale a "
+    "task is trained for a few steps only: this is about costs, not about accuracies.",
     study=LIFELONG,
     scales=grids(SETTINGS, BATCH, PNN, SEPARATE, paper=_to_a_hundred, small=_to_a_hundred),
     show=(
