@@ -22,7 +22,7 @@ from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
-from batchensemble.nn.member import converted_layers, member_modules
+from batchensemble.nn.member import converted_layers, member_modules, own_tensors
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, current, travel
 from batchensemble.nn.trees import constants, tensors
@@ -338,7 +338,7 @@ class Ensemble(StandIn):
         """
         member = checked_member(member, len(self))
         refuse_changed(self.net)
-        tensors = {name: tensor[member] for name, tensor in files.own_tensors(self.net).items()}
+        tensors = {name: tensor[member] for name, tensor in own_tensors(self.net).items()}
         files.write(path, "member", tensors, {"fingerprints": files.fingerprints(self.net)})
 
     @torch.no_grad()
@@ -346,9 +346,9 @@ class Ensemble(StandIn):
         """Add the member in a file and return its index; a file saved with other shared weights is refused."""
         tensors, header = files.read(path, "member")
         files.check_shared(path, header["fingerprints"], files.fingerprints(self.net))
-        files.check_fit(path, tensors, {name: tensor[0] for name, tensor in files.own_tensors(self.net).items()})
+        files.check_fit(path, tensors, {name: tensor[0] for name, tensor in own_tensors(self.net).items()})
         self.add_members(1, like=0)
-        for name, tensor in files.own_tensors(self.net).items():
+        for name, tensor in own_tensors(self.net).items():
             tensor[-1].copy_(tensors[name])
         return len(self) - 1
 

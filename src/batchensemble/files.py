@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, written_whole
 from batchensemble.nn.changed import refuse_sharded
-from batchensemble.nn.member import MemberModule, member_modules
+from batchensemble.nn.member import MemberModule
 
 FORMAT = 1
 _KEY, _CHECKSUM = "batchensemble", "checksum"
@@ -153,15 +153,6 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
             seen.add(id(tensor))
             state[name] = tensor.detach()
     return state
-
-
-def own_tensors(net: nn.Module) -> dict[str, Tensor]:
-    """Everything that has a row per member, by name: vectors, biases, norms of the members' own."""
-    return {
-        f"{layer}.{name}".removeprefix("."): tensor
-        for layer, module in member_modules(net)
-        for name, tensor in module.stacked_tensors()
-    }
 
 
 def fingerprints(net: nn.Module) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.member import own_tensors
 from batchensemble.nn.tracing import only_computes
 
 IN_EVALUATION = (
@@ -56,8 +56,7 @@ class Watch:
         answer.grad_fn.register_prehook(lambda _: self._remember(net))
 
     def _remember(self, net: nn.Module) -> None:
-        owned = [tensor for _, module in member_modules(net) for _, tensor in module.stacked_tensors()]
-        self._versions = [(tensor, tensor._version) for tensor in owned if tensor.requires_grad]
+        self._versions = [(own, own._version) for own in own_tensors(net).values() if own.requires_grad]
 
     def forget(self) -> None:
         """Members may change from here on: they train in another way, or are loaded."""

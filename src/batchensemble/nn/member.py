@@ -141,6 +141,15 @@ def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
     return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
 
 
+def own_tensors(net: nn.Module) -> dict[str, Tensor]:
+    """Every tensor in a network that has a row per member, by its name there: r, s, and members' biases and norms."""
+    return {
+        f"{layer}.{name}".removeprefix("."): tensor
+        for layer, module in member_modules(net)
+        for name, tensor in module.stacked_tensors()
+    }
+
+
 def converted_layers(net: nn.Module) -> tuple[str, ...]:
     """Names of the layers that have members; an attention layer counts as one, its projections do not.
 
