@@ -75,7 +75,7 @@ class Edge:
                     raise TypeError("a nested tensor has no batch axis: give the network padded rows and a mask")
                 if tensor.ndim > self.axis:
                     return tensor
-        raise ValueError(_no_batch([*self.named(args), *kwargs.items()], self.axis))
+        raise ValueError(_no_batch_message([*self.named(args), *kwargs.items()], self.axis))
 
     def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
         """The inputs of a batch. Tensors of its size carry its rows; all members share the others."""
@@ -175,7 +175,7 @@ class Edge:
                 yield value
 
 
-def _no_batch(given: Sequence[tuple[str, Any]], axis: int) -> str:
+def _no_batch_message(given: Sequence[tuple[str, Any]], axis: int) -> str:
     """What came instead of a batch, and what to do."""
     kinds = [f"a tensor of shape {tuple(v.shape)}" if isinstance(v, Tensor) else type(v).__name__ for _, v in given]
     named = [f"{name}: {kind}" if name else kind for (name, _), kind in zip(given, kinds, strict=True)]

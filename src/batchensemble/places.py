@@ -150,7 +150,7 @@ class Finder:
         return place
 
 
-def without_rows(answer: Tensor, rows: int, members: int) -> str:
+def no_rows_message(answer: Tensor, rows: int, members: int) -> str:
     """What is wrong with an answer that holds the batch's rows on no axis, and what to do."""
     return (
         f"the network's answer does not hold the {rows * members} rows of {members} members: its shape is "
@@ -159,14 +159,14 @@ def without_rows(answer: Tensor, rows: int, members: int) -> str:
     )
 
 
-def unfold(output: Any, places: Places, members: int, share: tuple[int, int] = (1, 1)) -> Any:
+def unfold(output: Any, places: Places, members: int, copies: int = 1) -> Any:
     """Give every tensor that has rows a first axis of members: `(members, ..., rows, ...)`.
 
     Args:
         output: the network's output.
         places: where its tensors hold their rows.
         members: how many members answered.
-        share: keep `share[0]` of every `share[1]` rows, the first ones, if the others were only there for safety.
+        copies: how often the batch was sent, one copy after the other; only the first one is kept.
 
     Examples:
         >>> import torch
@@ -174,16 +174,16 @@ def unfold(output: Any, places: Places, members: int, share: tuple[int, int] = (
         torch.Size([3, 2, 4, 5])
     """
     each = iter(places)
-    return map_tensors(lambda tensor: _unfolded(tensor, next(each), members, *share), output)
+    return map_tensors(lambda tensor: _unfolded(tensor, next(each), members, copies), output)
 
 
-def _unfolded(tensor: Tensor, place: Place | None, members: int, kept: int, sent: int) -> Tensor:
+def _unfolded(tensor: Tensor, place: Place | None, members: int, copies: int) -> Tensor:
     if place is None:
         return tensor
     if place.common:
         found = tensor.expand(members, *tensor.shape)
     else:
         found = tensor.unflatten(place.axis, (members, tensor.shape[place.axis] // members)).movedim(place.axis, 0)
-    if kept == sent:
+    if copies == 1:
         return found
-    return found.narrow(place.axis + 1, 0, found.shape[place.axis + 1] // sent * kept)
+    return found.narrow(place.axis + 1, 0, found.shape[place.axis + 1] // copies)
