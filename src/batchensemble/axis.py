@@ -143,13 +143,11 @@ class Edge:
         """Apply `function(name, tensor, axis)` to every tensor that carries rows: its argument, itself, their axis."""
         carries = iter(given.carriers)
 
-        def each(name: str, value: Any) -> Any:
-            if name in self.shared:
-                return value
-            return map_tensors(lambda tensor: of(name, tensor) if next(carries) else tensor, value)
+        def mapped(name: str, tensor: Tensor) -> Tensor:
+            return function(name, tensor, axis_for_rows(tensor, self.axis)) if next(carries) else tensor
 
-        def of(name: str, tensor: Tensor) -> Tensor:
-            return function(name, tensor, axis_for_rows(tensor, self.axis))
+        def each(name: str, value: Any) -> Any:
+            return value if name in self.shared else map_tensors(lambda tensor: mapped(name, tensor), value)
 
         args = tuple([each(name, value) for name, value in self.named(given.args)])
         return Given(args, {name: each(name, value) for name, value in given.kwargs.items()}, given.carriers)

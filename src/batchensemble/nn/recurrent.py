@@ -62,7 +62,7 @@ class Recurrent(FastModule):
             if kind == "weight":
                 linear = linear_of(getattr(self, name), getattr(self, f"bias_{cell}", None))
                 reads_input = cell.startswith("ih_l0")
-                self.add_module(cell, Cell.ensembled(linear, fast if reads_input else fast.behind_first()))
+                self.add_module(cell, Cell.ensembled(linear, fast if reads_input else fast.after_first()))
                 self._linear(cell).hidden_size = self.hidden_size
         for name in self._flat_weights_names:
             del self._parameters[name]
