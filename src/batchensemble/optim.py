@@ -125,11 +125,12 @@ def _check_member_axis(outputs: Tensor, target: Any) -> None:
     """Refuse `model(x)` in place of `model.members(x)`: a loss that broadcasts would take its rows for members."""
     if not isinstance(target, Tensor):
         return
-    numbers = outputs.shape == target.shape
-    logits = outputs.shape[:-1] == target.shape != outputs.shape[1:]
-    # As many rows as members, with as many targets each, but several outputs for a target: means and variances, say.
-    several = outputs.shape[1:2] == target.shape[:1] and outputs.shape[-1:] != (1,)
-    if numbers or (logits and not several):
+    one_for_each = outputs.shape == target.shape
+    several_for_each = outputs.shape[:-1] == target.shape != outputs.shape[1:]  # logits, or a mean and a variance
+    # Members' answers have such shapes, too, where there are as many rows as members, with as many targets each, and
+    # several outputs for a target.
+    may_be_members = outputs.shape[1:2] == target.shape[:1] and outputs.shape[-1:] != (1,)
+    if one_for_each or (several_for_each and not may_be_members):
         raise ValueError(
             "expected the answers of every member, (members, N, ...), as model.members(x) gives them; "
             f"got outputs {tuple(outputs.shape)} for targets {tuple(target.shape)}: one answer for each row"
