@@ -23,7 +23,7 @@ _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes f
 class Given(NamedTuple):
     """A network's inputs, and for every tensor in them that is not shared by name, in order: whether it carries rows.
 
-    That is asked once for a batch, since a part of it may happen to be as long as a shared tensor.
+    This is decided once for a whole batch: a part of it may happen to be as long as a shared tensor.
     """
 
     args: tuple[Any, ...]
@@ -102,8 +102,9 @@ class Edge:
     def _check_cut(self, given: Given, rows: int, fits: bool) -> None:
         """Refuse to cut a batch if a tensor seems to have its rows on another axis, and would stay whole.
 
-        A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
-        Only if it `fits` are shared tensors asked, too: a state or a mask may have been named there for its other axes.
+        A part, repeated for all members, may be as long as the batch; the whole tensor then `fits`, without an error.
+        In that case tensors that are shared by name are checked as well: a recurrent state or a mask may have been
+        named in `shared_inputs` because of its other axes.
         """
         args, kwargs, carriers = given
         unshared = zip(carriers, self._tensors(args, kwargs, shared=False), strict=True)
@@ -125,7 +126,7 @@ class Edge:
         return len(shape) == 3 and (shape[1] == rows or (shape[0] > 0 and shape[0] % rows == 0))
 
     def repeat(self, given: Given, copies: int, late: bool = False) -> Given:
-        """Repeat the batch, member-major; if `late`, only what the network's own loss reads after the fan-out."""
+        """Repeat the batch, member-major; if `late`, only its labels, for a loss that is computed after the fan-out."""
         if copies == 1:
             return given
 
