@@ -17,7 +17,7 @@ M, N = 3, 4
 
 def unfolded(x: Tensor, axis: int = 0, late: bool = False, kept: int = N) -> Tensor:
     found = Finder().find(x, x, Batch(axis, M, N, late), tuple)
-    return unfold(x, found, M, (kept, N))  # type: ignore[no-any-return]
+    return unfold(x, found, M, N // kept)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes f
 class Given(NamedTuple):
     """A network's inputs, and for every tensor in them that is not shared by name, in order: whether it carries rows.
 
-    That is asked once for a batch, since a part of it may happen to be as long as a shared tensor.
+    This is decided once for a whole batch: a part of it may happen to be as long as a shared tensor.
     """
 
     args: tuple[Any, ...]
@@ -75,7 +75,7 @@ class Edge:
                     raise TypeError("a nested tensor has no batch axis: give the network padded rows and a mask")
                 if tensor.ndim > self.axis:
                     return tensor
-        raise ValueError(_no_batch([*self.named(args), *kwargs.items()], self.axis))
+        raise ValueError(_no_batch_message([*self.named(args), *kwargs.items()], self.axis))
 
     def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
         """The inputs of a batch. Tensors of its size carry its rows; all members share the others."""
@@ -102,8 +102,9 @@ class Edge:
     def _check_cut(self, given: Given, rows: int, fits: bool) -> None:
         """Refuse to cut a batch if a tensor seems to have its rows on another axis, and would stay whole.
 
-        A part, repeated for all members, may be as long as the batch; the whole tensor would then fit without an error.
-        Only if it `fits` are shared tensors asked, too: a state or a mask may have been named there for its other axes.
+        A part, repeated for all members, may be as long as the batch; the whole tensor then `fits`, without an error.
+        In that case tensors that are shared by name are checked as well: a recurrent state or a mask may have been
+        named in `shared_inputs` because of its other axes.
         """
         args, kwargs, carriers = given
         unshared = zip(carriers, self._tensors(args, kwargs, shared=False), strict=True)
@@ -125,7 +126,7 @@ class Edge:
         return len(shape) == 3 and (shape[1] == rows or (shape[0] > 0 and shape[0] % rows == 0))
 
     def repeat(self, given: Given, copies: int, late: bool = False) -> Given:
-        """Repeat the batch, member-major; if `late`, only what the network's own loss reads after the fan-out."""
+        """Repeat the batch, member-major; if `late`, only its labels, for a loss that is computed after the fan-out."""
         if copies == 1:
             return given
 
@@ -143,13 +144,11 @@ class Edge:
         """Apply `function(name, tensor, axis)` to every tensor that carries rows: its argument, itself, their axis."""
         carries = iter(given.carriers)
 
-        def each(name: str, value: Any) -> Any:
-            if name in self.shared:
-                return value
-            return map_tensors(lambda tensor: of(name, tensor) if next(carries) else tensor, value)
+        def mapped(name: str, tensor: Tensor) -> Tensor:
+            return function(name, tensor, axis_for_rows(tensor, self.axis)) if next(carries) else tensor
 
-        def of(name: str, tensor: Tensor) -> Tensor:
-            return function(name, tensor, axis_for_rows(tensor, self.axis))
+        def each(name: str, value: Any) -> Any:
+            return value if name in self.shared else map_tensors(lambda tensor: mapped(name, tensor), value)
 
         args = tuple([each(name, value) for name, value in self.named(given.args)])
         return Given(args, {name: each(name, value) for name, value in given.kwargs.items()}, given.carriers)
@@ -175,7 +174,7 @@ class Edge:
                 yield value
 
 
-def _no_batch(given: Sequence[tuple[str, Any]], axis: int) -> str:
+def _no_batch_message(given: Sequence[tuple[str, Any]], axis: int) -> str:
     """What came instead of a batch, and what to do."""
     kinds = [f"a tensor of shape {tuple(v.shape)}" if isinstance(v, Tensor) else type(v).__name__ for _, v in given]
     named = [f"{name}: {kind}" if name else kind for (name, _), kind in zip(given, kinds, strict=True)]

@@ -11,8 +11,8 @@ from batchensemble.nn.member import member_modules
 MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
 """Options of torch's compiler for a network with members.
 
-A pass over activations reads a few more vectors than in a plain network (r, s, and a norm's), and the compiler stores
-what reads more than four tensors instead of fusing it with the passes that use it. See benchmarks/NOTES.md.
+By default the compiler stores, instead of fusing with its users, whatever reads more than four tensors. With members a
+pass over activations exceeds that easily, since it also reads r, s and a norm's vectors. See benchmarks/NOTES.md.
 """
 
 
@@ -33,7 +33,7 @@ def compile_arguments(
         {'backend': 'eager'}
     """
     if others.get("backend", "inductor") != "inductor":
-        given = {"mode": mode, "options": None if options is None else dict(options)}  # torch takes some options out
+        given = {"mode": mode, "options": None if options is None else dict(options)}  # a copy: torch pops from it
         return {**others, **{name: value for name, value in given.items() if value is not None}}
     return {**others, "options": {**MEMBERS, **_options_of(mode), **(options or {})}}
 

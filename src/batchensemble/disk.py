@@ -90,7 +90,7 @@ def written_whole(path: Path, of: Path | None = None) -> Iterator[Path]:
 
     Args:
         path: the file; or a folder that is not there yet, of files that are written in this way, too.
-        of: what a message says is as it was before, if `path` is a part of it that users do not know.
+        of: the path to name in errors, if users know `path` only as a part of it.
 
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.
@@ -112,11 +112,12 @@ def written_whole(path: Path, of: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def written_together(path: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `path` to write it into, with files that it needs; then move them out, `path` last.
+    """Yield an empty folder beside `path`, for a file of its name and others that it needs; then move them all out.
 
-    So `path` is never there without the others. Where one of them replaces a file that an old `path` needed, the old
-    `path` is removed first: a process killed in that moment leaves none, rather than one that reads what is another's.
-    Otherwise this is as `written_whole`, except that only one process at a time may write to `path`.
+    `path` is moved last, so it is never there without the others. If one of them replaces an existing file, which an
+    old `path` may need, the old `path` is removed first: a process killed at that moment leaves no `path`, rather than
+    an old one with new files. Otherwise this is as `written_whole`, except that only one process at a time may write
+    to `path`.
 
     Raises:
         OSError: the disk is full (the message says what to do) or cannot be written to.
@@ -145,7 +146,7 @@ def written_together(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _removed_beside(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` that nobody else uses; what is left there in the end is removed."""
+    """Yield a path beside `path` that nobody else uses; whatever is there at the end is removed."""
     writer = os.getpid()
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path)
@@ -159,7 +160,7 @@ def _removed_beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _explained(path: Path, beside: Path) -> Iterator[None]:
-    """Say what a disk's error means for `path`, while `beside` is written."""
+    """Turn an error of the disk, while `beside` is written, into one that says what it means for `path`."""
     try:
         yield
     except Exception as error:

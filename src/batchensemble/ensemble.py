@@ -22,18 +22,18 @@ from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
-from batchensemble.nn.member import converted_layers, member_modules
+from batchensemble.nn.member import converted_layers, member_modules, own_tensors
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, current, travel
 from batchensemble.nn.trees import constants, tensors
-from batchensemble.places import Batch, Finder, unfold, without_rows
+from batchensemble.places import Batch, Finder, no_rows_message, unfold
 from batchensemble.prediction import Prediction, combine_outputs
 from batchensemble.settings import Settings
-from batchensemble.signature import signed_forward, with_member
+from batchensemble.signature import forward_with, with_member
 from batchensemble.stand_in import StandIn
 from batchensemble.watch import Watch
 
-_BOUND = ("forward", "_side_by_side", "_compiled_call_impl", "_compiled_with")  # one object's own: not for copies
+_BOUND = ("forward", "_side_by_side", "_compiled_call_impl", "_compiled_with")  # bound to one object, so never copied
 
 
 class Ensemble(StandIn):
@@ -57,26 +57,26 @@ class Ensemble(StandIn):
         self.training = net.training  # not train(): a layer that was frozen in eval stays so
         self._count = member_modules(net)[0][1].members
         self._watch, self._finder = Watch(), Finder()
-        self._sign()
+        self._adopt_signature()
 
-    def _sign(self) -> None:
+    def _adopt_signature(self) -> None:
         """Give `forward` the network's own signature, plus `member`, and remember which inputs carry rows."""
         signature = inspect.signature(self.net.forward)
         self.edge = Edge.of(signature, self.settings.batch_dim, self.settings.shared_inputs)
-        self.__dict__["forward"] = signed_forward(self, with_member(signature))
+        self.__dict__["forward"] = forward_with(with_member(signature), self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _BOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._sign()
+        self._adopt_signature()
 
     def _replicate_for_data_parallel(self) -> Self:
-        """DataParallel's replicas take over every attribute; bind to the replica what is bound to this ensemble."""
+        """Bind anew what is bound to one object: DataParallel copies all attributes to its replicas."""
         replica: Self = super()._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
         replica.__dict__ = replica.__getstate__()
-        replica._sign()
+        replica._adopt_signature()
         return replica
 
     def train(self, mode: bool = True) -> Self:
@@ -91,9 +91,6 @@ class Ensemble(StandIn):
 
     def __len__(self) -> int:
         return self._count
-
-    def __bool__(self) -> bool:
-        return True
 
     def extra_repr(self) -> str:
         """What print shows."""
@@ -160,16 +157,17 @@ class Ensemble(StandIn):
         rows, _ = self.edge.rows(given.args, given.kwargs)
         # A single row would broadcast unnoticed where a late fan-out cuts a residual connection, so it travels as two.
         late = self.settings.fan_out is not None
-        sent = 2 if late and rows == 1 else rows
-        given = given if sent == rows else self.edge.repeat(given, sent)
-        batch = Batch(self.settings.batch_dim, len(self), sent, late, self.edge.before_rows(given.args, given.kwargs))
+        copies = 2 if late and rows == 1 else 1
+        given = self.edge.repeat(given, copies)
+        before = self.edge.before_rows(given.args, given.kwargs)
+        batch = Batch(self.settings.batch_dim, len(self), rows * copies, late, before)
         output = self._repeated(given, batch)
         answer = Field.find(output, self.settings.output).get(output)
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
         place = next(place for tensor, place in zip(tensors(output), places, strict=True) if tensor is answer)
         if place is None or place.common:
-            raise ValueError(without_rows(answer, rows, len(self)))
-        return unfold(output, places, len(self), (rows, sent)), place.axis
+            raise ValueError(no_rows_message(answer, rows, len(self)))
+        return unfold(output, places, len(self), copies), place.axis
 
     def _repeated(self, given: Given, batch: Batch) -> Any:
         """What the network returns for the batch, repeated for every member."""
@@ -211,20 +209,20 @@ class Ensemble(StandIn):
         return replace(prediction, outputs=prediction.outputs.clone()) if is_compiled else prediction
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """As `torch.nn.Module.compile`, for calls, `members` and `predict`, with options that suit members.
+        """Compile calls, `members` and `predict`, as `torch.nn.Module.compile` does, with options that suit members.
 
         `mode="reduce-overhead"` also replays them as CUDA graphs, one for every shape.
         """
-        super().compile(*args, **compile_arguments(**kwargs))  # made again below: torch removes some of them
+        super().compile(*args, **compile_arguments(**kwargs))  # made twice, since torch pops from it
         whole = bound_copy(type(self)._side_by_side, self)
         self.__dict__["_side_by_side"] = torch.compile(whole, *args, **compile_arguments(**kwargs))
         self.__dict__["_compiled_with"] = args, kwargs
 
-    def _have(self, count: int) -> Self:
-        """Have so many members; a compiled ensemble is compiled for them anew, with all its recompilations left."""
+    def _set_count(self, count: int) -> Self:
+        """Set the number of members, and compile a compiled ensemble again, with its full budget of recompilations."""
         self._count = count
         if again := self.__dict__.get("_compiled_with"):
-            self._sign()
+            self._adopt_signature()
             self.compile(*again[0], **again[1])
         return self
 
@@ -232,13 +230,13 @@ class Ensemble(StandIn):
         """The network's output with one answer of all members; its other tensors keep their member axis."""
         answer = combine_outputs(answers.rows_first, self.settings.combine, answers.class_axis)
         if len(self) > 1:
-            self._watch.combined(answer, self.net)
+            self._watch.warn_of_evaluation(answer, self.net)
         return answers.put(answer)
 
     def _dealt(self, rows: int, device: torch.device) -> Tensor | None:
         """Every row's member in training, `n * members // N` for row n of N; `None` if these are equal blocks."""
         members = len(self)
-        self._watch.rows(rows, members)
+        self._watch.warn_of_few_rows(rows, members)
         if rows % members == 0:
             return None
         return torch.arange(rows, device=device) * members // rows
@@ -247,7 +245,7 @@ class Ensemble(StandIn):
         return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies, before)
 
     def _run(self, args: Sequence[Any], kwargs: Any, batch: Batch | None = None) -> Any:
-        """Call the network, under a route; say more about an error where we know what was done to the network."""
+        """Call the network under the current route, and explain its errors where their cause is known."""
         try:
             output = self.net(*args, **kwargs)
         except (RuntimeError, ValueError) as error:
@@ -305,7 +303,7 @@ class Ensemble(StandIn):
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.grow_(count, like, generator)
-        return self._have(len(self) + count)
+        return self._set_count(len(self) + count)
 
     def keep_members(self, indices: Sequence[int]) -> Self:
         """Keep only these members, in this order. Rebuild optimisers afterwards."""
@@ -315,7 +313,7 @@ class Ensemble(StandIn):
         refuse_changed(self.net)
         for _, module in member_modules(self.net):
             module.keep_(indices)
-        return self._have(len(indices))
+        return self._set_count(len(indices))
 
     # ---- files ---------------------------------------------------------------------------------------------------
 
@@ -338,7 +336,7 @@ class Ensemble(StandIn):
         """
         member = checked_member(member, len(self))
         refuse_changed(self.net)
-        tensors = {name: tensor[member] for name, tensor in files.own_tensors(self.net).items()}
+        tensors = {name: tensor[member] for name, tensor in own_tensors(self.net).items()}
         files.write(path, "member", tensors, {"fingerprints": files.fingerprints(self.net)})
 
     @torch.no_grad()
@@ -346,9 +344,9 @@ class Ensemble(StandIn):
         """Add the member in a file and return its index; a file saved with other shared weights is refused."""
         tensors, header = files.read(path, "member")
         files.check_shared(path, header["fingerprints"], files.fingerprints(self.net))
-        files.check_fit(path, tensors, {name: tensor[0] for name, tensor in files.own_tensors(self.net).items()})
+        files.check_fit(path, tensors, {name: tensor[0] for name, tensor in own_tensors(self.net).items()})
         self.add_members(1, like=0)
-        for name, tensor in files.own_tensors(self.net).items():
+        for name, tensor in own_tensors(self.net).items():
             tensor[-1].copy_(tensors[name])
         return len(self) - 1
 
@@ -357,7 +355,7 @@ def twin_of(model: Ensemble) -> Ensemble:
     """A copy of an ensemble that shares its tensors, and what it has learned about where outputs hold their rows."""
     twin = shallow_copy_as(type(model), model, without=_BOUND)
     twin._modules["net"] = sharing_copy(model.net)
-    twin._sign()
+    twin._adopt_signature()
     return twin
 
 

@@ -78,8 +78,8 @@ def export_onnx(
 ) -> tuple[str, ...]:
     """Write the ensemble to an ONNX file with a dynamic batch; needs the extra `onnx`.
 
-    That is one file, unless its weights are too large for torch to put into one (1.5 GB; ONNX ends at 2). They are then
-    in a second file, named like the first with `.data` behind, and whoever copies one copies both.
+    This is a single file, unless the weights exceed what torch puts into one (1.5 GB; ONNX allows 2). Then they are in
+    a second file, whose name is that of the first with `.data` appended; the two belong together.
 
     Args:
         model: the ensemble.

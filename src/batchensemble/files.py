@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, written_whole
 from batchensemble.nn.changed import refuse_sharded
-from batchensemble.nn.member import MemberModule, member_modules
+from batchensemble.nn.member import MemberModule
 
 FORMAT = 1
 _KEY, _CHECKSUM = "batchensemble", "checksum"
@@ -155,21 +155,12 @@ def distinct_state(net: nn.Module) -> dict[str, Tensor]:
     return state
 
 
-def own_tensors(net: nn.Module) -> dict[str, Tensor]:
-    """Everything that has a row per member, by name: vectors, biases, norms of the members' own."""
-    return {
-        f"{layer}.{name}".removeprefix("."): tensor
-        for layer, module in member_modules(net)
-        for name, tensor in module.stacked_tensors()
-    }
-
-
 def fingerprints(net: nn.Module) -> dict[str, str]:
     """Hash, layer by layer, everything saved that members share: weights, plain layers, norm statistics.
 
     Buffers that torch does not save (`persistent=False`) are left out. Some are caches, which change with use; others
-    are tables that a constructor computes, such as rotary frequencies, whose last bits depend on the device. Whoever
-    makes the network keeps them the same, as its code.
+    are tables that a constructor computes, such as rotary frequencies, whose last bits depend on the device. Keeping
+    them the same is up to the code that makes the network.
 
     Examples:
         >>> list(fingerprints(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
@@ -189,7 +180,7 @@ def fingerprints(net: nn.Module) -> dict[str, str]:
 
 
 def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """A module's own tensors that belong to no single member and that answers depend on."""
+    """A module's own tensors that all members share and that answers depend on."""
     stacked = module.stacked if isinstance(module, MemberModule) else ()
     own = {**module._parameters, **module._buffers}
     transient = {*module._non_persistent_buffers_set, "num_batches_tracked", *stacked}

@@ -1,8 +1,8 @@
 """Transformers' own `generate` for an ensemble: all members decode in step, or every row has its own member.
 
-A shallow copy of the network, of a subclass of its class, has steps that answer for the ensemble. Its cache holds
-every member's rows, member-major, `(members * N * beams, ...)`; when a beam moves, the rows of all members move with
-it.
+`generate` runs on a shallow copy of the network, of a subclass of its class, whose `forward` calls the ensemble. Its
+cache holds every member's rows, member-major, `(members * N * beams, ...)`; when a beam moves, the rows of all members
+move with it.
 """
 
 import inspect

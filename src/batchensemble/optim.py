@@ -28,7 +28,8 @@ def parameter_groups(
     """Group slow weights, fast weights, and norms and biases for any optimiser; every parameter is in one group.
 
     Decay would pull r and s, and with them the members, towards zero, so it is off for them by default. Norms and
-    biases are not decayed.
+    biases are never decayed. Those are the parameters of torch's norms and of modules with "norm" in the name of their
+    class, parameters with "bias" in their own name, and all others with at most one axis.
 
     Args:
         model: an ensemble, or any network.
@@ -44,10 +45,15 @@ def parameter_groups(
         >>> [group["name"] for group in parameter_groups(model, lr=0.1, weight_decay=1e-4)]
         ['slow', 'fast', 'norm and bias']
     """
-    numbers = {"lr": lr, "weight_decay": weight_decay, "fast_lr_scale": fast_lr_scale}
-    for name, number in {**numbers, "fast_weight_decay": fast_weight_decay}.items():
-        if not number >= 0:  # NaN, too; torch's optimisers look at their own arguments, not at those of groups
-            raise ValueError(f"{name} must not be negative, got {number}")
+    rates = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "fast_lr_scale": fast_lr_scale,
+        "fast_weight_decay": fast_weight_decay,
+    }
+    for name, rate in rates.items():
+        if not rate >= 0:  # NaN, too; torch's optimisers check their own arguments, not those of groups
+            raise ValueError(f"{name} must not be negative, got {rate}")
     kinds: dict[str, list[nn.Parameter]] = {"slow": [], "fast": [], "norm and bias": []}
     seen: set[int] = set()
     for module in model.modules():
@@ -119,11 +125,12 @@ def _check_member_axis(outputs: Tensor, target: Any) -> None:
     """Refuse `model(x)` in place of `model.members(x)`: a loss that broadcasts would take its rows for members."""
     if not isinstance(target, Tensor):
         return
-    numbers = outputs.shape == target.shape
-    logits = outputs.shape[:-1] == target.shape != outputs.shape[1:]
-    # As many rows as members, with as many targets each, but several outputs for a target: means and variances, say.
-    several = outputs.shape[1:2] == target.shape[:1] and outputs.shape[-1:] != (1,)
-    if numbers or (logits and not several):
+    one_for_each = outputs.shape == target.shape
+    several_for_each = outputs.shape[:-1] == target.shape != outputs.shape[1:]  # logits, or a mean and a variance
+    # Members' answers have such shapes, too, where there are as many rows as members, with as many targets each, and
+    # several outputs for a target.
+    may_be_members = outputs.shape[1:2] == target.shape[:1] and outputs.shape[-1:] != (1,)
+    if one_for_each or (several_for_each and not may_be_members):
         raise ValueError(
             "expected the answers of every member, (members, N, ...), as model.members(x) gives them; "
             f"got outputs {tuple(outputs.shape)} for targets {tuple(target.shape)}: one answer for each row"

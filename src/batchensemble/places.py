@@ -1,9 +1,9 @@
 """Where the tensors of a network's output hold their rows, and how these come apart into members.
 
-The rows are on the axis whose size is `members * N`. Several axes may have that size: when T is `members * N`, a
-time-first output looks like a batch-first one. Then the axis is taken that held the rows in earlier calls, at
-other sizes; if there were none, the batch axis, unless it comes last, where features mostly are. There it is taken
-only if the axes before it are as long as in the input: `(T, N)` for `(T, N, ...)`.
+The rows are on the axis whose size is `members * N`. If several axes have that size (a time-first output of
+`members * N` steps looks like a batch-first one), earlier calls with other sizes decide: the rows are where they were
+then. Without such calls they are taken to be on the batch axis. If that axis is the last one, which mostly holds
+features, they are taken to be there only if the axes before it are as long as in the input: `(T, N)` for `(T, N, ...)`.
 """
 
 import re
@@ -21,8 +21,8 @@ from batchensemble.nn.trees import map_tensors, tensors
 class Batch(NamedTuple):
     """What the network was given: `rows` rows on axis `axis`, for each of `members` members.
 
-    If `late`, there was one copy of them at first, for all members, which a fan-out inside the network repeated.
-    `before` are the sizes of the axes before the rows, in the input: its steps, if it is time-first.
+    If `late`, the network got a single copy of the rows for all members, and a fan-out inside it repeated them.
+    `before` holds the sizes of the input's axes before the rows: the number of steps, if it is time-first.
     """
 
     axis: int
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     before: tuple[int, ...] = ()
 
     def explain(self, error: Exception) -> str:
-        """What was done to the batch at the input, if a network's error speaks of that many rows; empty if not."""
+        """A note on how the input was repeated, if a network's error mentions that many rows; else empty."""
         whole = self.members * self.rows
         sizes = [int(number) for number in re.findall(r"\d+", str(error))]
         if self.late or self.members == 1 or not whole or not any(size and size % whole == 0 for size in sizes):
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a tensor holds the batch's rows: on this axis; if `common`, one copy of them for all members."""
+    """The axis on which a tensor holds the batch's rows; if `common`, there is one copy of them for all members."""
 
     axis: int
     common: bool = False
@@ -63,9 +63,9 @@ _UNSEEN = Place(-1)
 def readings(tensor: Tensor, batch: Batch) -> list[Place]:
     """Every way to read a tensor's shape, the likeliest first.
 
-    Rows are on the batch axis, possibly several for each row outside (windows, frames); else on an axis that has as
-    many (an LSTM's h_n has them on axis 1). If the batch axis is the last one, the others come first, unless they are
-    as long as they were in the input.
+    Rows are on the batch axis, perhaps several for each row of the input (windows, frames), or else on another axis of
+    the right size (axis 1 of an LSTM's h_n). If the batch axis is the last one, the other axes come first, unless they
+    are as long as in the input.
 
     Examples:
         >>> readings(torch.zeros(20, 3), Batch(axis=0, members=4, rows=5))
@@ -76,10 +76,11 @@ def readings(tensor: Tensor, batch: Batch) -> list[Place]:
     found = _readings(tensor, batch, is_known)
     if found or not torch.compiler.is_compiling() or is_exporting():
         return found
-    return _readings(tensor, batch, bool)  # where the compiler began anew inside the network, its sizes are unrelated
+    return _readings(tensor, batch, bool)  # after a graph break inside the network, the compiler's sizes are unrelated
 
 
 def _readings(tensor: Tensor, batch: Batch, holds: Callable[[Any], bool]) -> list[Place]:
+    """As `readings`; `holds` tells whether a condition on sizes may be relied on."""
     axis, members, rows, late, before = batch
     whole, sizes = members * rows, tensor.shape
     several = tensor.ndim > axis and holds(whole > 0) and holds(sizes[axis] > whole) and holds(sizes[axis] % whole == 0)
@@ -107,7 +108,7 @@ def _with_first(axis: int, places: list[Place]) -> list[Place]:
 
 
 def _are_as_given(sizes: Sequence[int], before: tuple[int, ...], holds: Callable[[Any], bool]) -> bool:
-    """Whether the axes before the rows are as long as they were in the input."""
+    """Whether the axes before the rows are as long as in the input."""
     return len(sizes) == len(before) and all(holds(size == given) for size, given in zip(sizes, before, strict=True))
 
 
@@ -127,7 +128,7 @@ class Finder:
             output: what the network returned.
             answer: the tensor in it that must have rows.
             batch: what the network was given.
-            call: tells calls apart whose outputs may be laid out in different ways.
+            call: makes a key for the kind of call; outputs of different kinds may be laid out differently.
         """
         every = tensors(output)
         found = [readings(tensor, batch) for tensor in every]
@@ -141,6 +142,7 @@ class Finder:
         return tuple(self._place((*kind, number), each, tensor is answer) for number, (tensor, each) in numbered)
 
     def _place(self, key: Hashable, found: list[Place], has_rows: bool) -> Place | None:
+        """The place seen before, if the sizes allow it; else the likeliest one, remembered if there is no other."""
         seen = self._seen.get(key, _UNSEEN)
         if found and (seen is None or seen in found):
             return seen
@@ -150,7 +152,7 @@ class Finder:
         return place
 
 
-def without_rows(answer: Tensor, rows: int, members: int) -> str:
+def no_rows_message(answer: Tensor, rows: int, members: int) -> str:
     """What is wrong with an answer that holds the batch's rows on no axis, and what to do."""
     return (
         f"the network's answer does not hold the {rows * members} rows of {members} members: its shape is "
@@ -159,14 +161,14 @@ def without_rows(answer: Tensor, rows: int, members: int) -> str:
     )
 
 
-def unfold(output: Any, places: Places, members: int, share: tuple[int, int] = (1, 1)) -> Any:
+def unfold(output: Any, places: Places, members: int, copies: int = 1) -> Any:
     """Give every tensor that has rows a first axis of members: `(members, ..., rows, ...)`.
 
     Args:
         output: the network's output.
         places: where its tensors hold their rows.
         members: how many members answered.
-        share: keep `share[0]` of every `share[1]` rows, the first ones, if the others were only there for safety.
+        copies: how often the batch was sent, one copy after the other; only the first one is kept.
 
     Examples:
         >>> import torch
@@ -174,16 +176,16 @@ def unfold(output: Any, places: Places, members: int, share: tuple[int, int] = (
         torch.Size([3, 2, 4, 5])
     """
     each = iter(places)
-    return map_tensors(lambda tensor: _unfolded(tensor, next(each), members, *share), output)
+    return map_tensors(lambda tensor: _unfolded(tensor, next(each), members, copies), output)
 
 
-def _unfolded(tensor: Tensor, place: Place | None, members: int, kept: int, sent: int) -> Tensor:
+def _unfolded(tensor: Tensor, place: Place | None, members: int, copies: int) -> Tensor:
     if place is None:
         return tensor
     if place.common:
         found = tensor.expand(members, *tensor.shape)
     else:
         found = tensor.unflatten(place.axis, (members, tensor.shape[place.axis] // members)).movedim(place.axis, 0)
-    if kept == sent:
+    if copies == 1:
         return found
-    return found.narrow(place.axis + 1, 0, found.shape[place.axis + 1] // sent * kept)
+    return found.narrow(place.axis + 1, 0, found.shape[place.axis + 1] // copies)

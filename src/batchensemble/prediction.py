@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 Rule: TypeAlias = Literal["softmax", "sigmoid", "mean", "vote"]
 Combine: TypeAlias = Rule | Callable[[Tensor], Tensor] | None
-RULES: tuple[Rule, ...] = ("softmax", "sigmoid", "mean", "vote")
+RULES: tuple[Rule, ...] = get_args(Rule)
 CLASSIFYING: tuple[Rule, ...] = ("softmax", "sigmoid", "vote")
 
 

@@ -25,11 +25,11 @@ def with_member(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-def signed_forward(model: nn.Module, signature: inspect.Signature) -> MethodType:
-    """The `forward` of a model's class, bound to this model under a signature of its own.
+def forward_with(signature: inspect.Signature, model: nn.Module) -> MethodType:
+    """The `forward` of a model's class, bound to this model, with another signature.
 
     Examples:
-        >>> forward = signed_forward(nn.ReLU(), inspect.signature(lambda image: image))
+        >>> forward = forward_with(inspect.signature(lambda image: image), nn.ReLU())
         >>> str(inspect.signature(forward))
         '(image)'
     """

@@ -45,7 +45,7 @@ class StandIn(nn.Module):
     def gradient_checkpointing_enable(
         self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **others: Any
     ) -> None:
-        """Call the network's own (Transformers), carrying the route; Trainer does this for `gradient_checkpointing`."""
+        """Enable the network's own (Transformers), such that recomputation carries the route; Trainer calls this."""
         options = {"use_reentrant": False, "context_fn": carry_route, **(gradient_checkpointing_kwargs or {})}
         self.net.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options, **others)  # type: ignore[operator]
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.member import own_tensors
 from batchensemble.nn.tracing import only_computes
 
 IN_EVALUATION = (
@@ -17,12 +17,13 @@ IN_EVALUATION = (
 
 
 class Watch:
-    """What an ensemble remembers of its training; a graph remembers nothing, and cannot warn.
+    """What an ensemble remembers of its training. A compiled graph remembers nothing, and cannot warn.
 
-    Training in evaluation mode is a gradient through the combined answer, a change of what members own, and then the
-    next combined answer. A gradient alone is none: saliency maps and adversarial examples want it. Nor is it one if
-    there was something else in between that may have changed the members. Changes are seen by torch's version of a
-    tensor, which costs nothing; `fused=True` optimisers leave it as it is, and go unnoticed.
+    Training in evaluation mode shows as a gradient through the combined answer, a change of the members' own tensors,
+    and then another combined answer. A gradient alone is not training: saliency maps and adversarial examples take
+    one, too. Neither is a change that something else may have made in between (see `forget`). Changes are told by
+    torch's version counter of each tensor, which costs nothing; `fused=True` optimisers do not raise it, so training
+    with them goes unnoticed.
     """
 
     def __init__(self) -> None:
@@ -32,8 +33,8 @@ class Watch:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_versions": []}  # a copy owns other tensors
 
-    def rows(self, count: int, members: int) -> None:
-        """Warn of a batch that does not reach every member."""
+    def warn_of_few_rows(self, count: int, members: int) -> None:
+        """Warn once of a batch that is too small to reach every member."""
         if torch.compiler.is_compiling() or self._had_few_rows or count >= members:
             return
         self._had_few_rows = True
@@ -44,8 +45,8 @@ class Watch:
             stacklevel=7,  # the caller of model(x)
         )
 
-    def combined(self, answer: Tensor, net: nn.Module) -> None:
-        """Warn if members have changed since a gradient passed through the last combined answer."""
+    def warn_of_evaluation(self, answer: Tensor, net: nn.Module) -> None:
+        """Warn once if members have changed since a gradient passed through the last combined answer."""
         if self._had_evaluation or not only_computes(answer) or answer.grad_fn is None:
             return
         self._had_evaluation = any(tensor._version != version for tensor, version in self._versions)
@@ -56,10 +57,9 @@ class Watch:
         answer.grad_fn.register_prehook(lambda _: self._remember(net))
 
     def _remember(self, net: nn.Module) -> None:
-        owned = [tensor for _, module in member_modules(net) for _, tensor in module.stacked_tensors()]
-        self._versions = [(tensor, tensor._version) for tensor in owned if tensor.requires_grad]
+        self._versions = [(own, own._version) for own in own_tensors(net).values() if own.requires_grad]
 
     def forget(self) -> None:
-        """Members may change from here on: they train in another way, or are loaded."""
+        """Expect changes from here on: members train in another way, or are loaded."""
         if not torch.compiler.is_compiling():
             self._versions = []

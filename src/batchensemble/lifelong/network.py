@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble import files
 from batchensemble.ensemble import Ensemble, twin_of
 from batchensemble.lifelong.head import TaskHead
-from batchensemble.nn.member import MemberModule, member_modules
+from batchensemble.nn.member import MemberModule, member_modules, own_tensors
 from batchensemble.nn.rows import places_of
 
 
@@ -121,8 +120,8 @@ class Tasks(nn.Module):
         missing = before + len(others.names) - len(self.ensemble)
         if missing:
             self.ensemble.add_members(missing, like=0)
-        new = files.own_tensors(others.ensemble.net)
-        for name, rows in files.own_tensors(self.ensemble.net).items():
+        new = own_tensors(others.ensemble.net)
+        for name, rows in own_tensors(self.ensemble.net).items():
             rows[before:].copy_(new[name])
         self.names += others.names
         self.numbers += others.numbers

@@ -14,7 +14,7 @@ OWN = ("running_mean", "running_var", "num_batches_tracked")
 class OwnStatistics(norm.BatchNorm):
     """Base of the three norms below."""
 
-    stacked = OWN  # type: ignore[assignment]
+    stacked = OWN
 
 
 class BatchNorm1d(OwnStatistics, norm.BatchNorm1d):

@@ -12,6 +12,7 @@ from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.identity import digest
 from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, twin_for_new_tasks
+from batchensemble.nn.member import own_tensors
 from batchensemble.seeds import seeded
 
 
@@ -118,11 +119,11 @@ def _own(tasks: Tasks, place: int) -> dict[str, Tensor]:
 
 def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
     """Views of a task's rows in the layers that have one for every task."""
-    return {name: tensor.detach()[place] for name, tensor in files.own_tensors(tasks.ensemble.net).items()}
+    return {name: tensor.detach()[place] for name, tensor in own_tensors(tasks.ensemble.net).items()}
 
 
 def _common(ensemble: Ensemble) -> dict[str, Tensor]:
     """The network's tensors that no member has to itself."""
-    own = {id(tensor) for tensor in files.own_tensors(ensemble.net).values()}
+    own = {id(tensor) for tensor in own_tensors(ensemble.net).values()}
     names = {name for name, tensor in ensemble.net.state_dict(keep_vars=True).items() if id(tensor) in own}
     return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in names}

@@ -35,7 +35,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         """Split the packed weights into projections that have members."""
         for name, linear in zip(_PROJECTIONS, self._plain_projections(), strict=True):
             self.add_module(name, Linear.ensembled(linear, fast))
-        self.add_module("out_proj", Linear.ensembled(self.out_proj, fast.behind_first()))
+        self.add_module("out_proj", Linear.ensembled(self.out_proj, fast.after_first()))
         for name in ("in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             self._parameters[name] = None
         for child in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):

@@ -65,7 +65,7 @@ def convert_(
         swaps[module] = mark_routed_(kind.ensembled(module, fast), name)
         converted.append(name)
         if not issubclass(kind, MemberNorm | Embedding):  # these have no r that could be the first
-            fast = fast.behind_first()
+            fast = fast.after_first()
     if not swaps:
         raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
     net = swap_(net, {**shared_norms(net), **swaps})

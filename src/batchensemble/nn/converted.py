@@ -29,7 +29,7 @@ class Converted(nn.Module):
     theirs: tuple[tuple[str, Any], ...] = ()
 
     def __init_subclass__(cls) -> None:
-        """Note the plain class. If it registers its subclasses, it hears nothing of ours: its author made none."""
+        """Note the plain class. Its own `__init_subclass__`, which may register subclasses, is not called for ours."""
         cls.plain_type = cls.__mro__[cls.__mro__.index(Converted) + 1]
 
     def plain(self, pick: Pick) -> nn.Module:

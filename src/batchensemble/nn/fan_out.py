@@ -23,7 +23,7 @@ class FanOut:
     """The hook on the fan-out module: it advances the route, and repeats the module's rows."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Repeat the inputs for every member; when the module is called again, it counts as a later one."""
+        """Repeat the inputs for every member; in later calls of the module, only those from before the fan-out."""
         route = current()
         if route is None or route.fan_out is None:
             return _of_every_copy(args, kwargs, route)
@@ -50,7 +50,8 @@ def _of_every_copy(args: tuple[Any, ...], kwargs: dict[str, Any], route: Route |
 def repeat_rows(tree: Any, route: Route, rows: int) -> Any:
     """Repeat every tensor that has `rows` rows, once per copy, member-major.
 
-    What holds no such tensor is not copied: a module may write into an object that its network reads afterwards.
+    A structure without such a tensor is passed on as it is: a module may write into an object that the network reads
+    afterwards.
     """
     carriers = tensors(tree, _CARRIERS) if route.copies > 1 else []
     if all(_axis_of(carrier, route, rows) is None for carrier in carriers):
@@ -78,9 +79,9 @@ def _axis_of(carrier: Tensor | PackedSequence, route: Route, rows: int) -> int |
 
 
 def _has_rows_in_front(carrier: Tensor, route: Route, rows: int) -> bool:
-    """Whether time-first rows became a vector each, in one copy or in all; there may be as many features as rows.
+    """Whether a time-first network has turned its rows into vectors, `(N, features)`, in one copy or in all of them.
 
-    If there may be as many steps as rows, too, the shape is that of a number for each step: `(T, N)`.
+    A shape that could also be `(T, N)`, with a number for every step, is read as that.
     """
     holds = is_known if is_exporting() else bool  # an export is not to be narrowed down to some lengths
     first, last = (any(holds(size == whole) for whole in (rows, rows * route.copies)) for size in carrier.shape)
@@ -124,7 +125,7 @@ def remove_(net: nn.Module) -> None:
 
 
 def what_the_cut_changes(name: str, kwargs: Mapping[str, Any]) -> str:
-    """What the fan-out at `name` changes inside a network, for the error of one that failed; empty if nothing."""
+    """A note for the error of a network that failed: what the fan-out at `name` changes in it; empty if nothing."""
     route, notes = current(), []
     if route is None or route.copies == 1:
         return ""

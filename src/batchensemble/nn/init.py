@@ -69,8 +69,8 @@ class Fast:
         parse_init(self.init)
         check_generator(self.generator)
 
-    def behind_first(self) -> "Fast":
-        """The plan of a layer after the first: ones if only the first layer is random, otherwise the same."""
+    def after_first(self) -> "Fast":
+        """The plan of every layer after the first: ones if only the first layer is random, otherwise the same."""
         return replace(self, init="ones") if parse_init(self.init)[0] == "first" else self
 
 

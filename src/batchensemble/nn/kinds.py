@@ -100,5 +100,6 @@ def _name_refusal(module: nn.Module, plain: type[nn.Module], kind: type[nn.Modul
     methods = set(dir(type(module))) - set(dir(plain))
     fast_weights = kind.fast_weights if issubclass(kind, MemberModule) else ()
     ours = {*fast_weights, *dir(kind)} - set(dir(plain))
-    taken = (set(vars(module)) & (ours - set(OURS))) | ((tensors | methods) & {*ours, *OURS})
+    settings = set(vars(module)) - set(OURS)  # `Converted.around` makes way for settings that are called as ours
+    taken = ((tensors | methods) & {*ours, *OURS}) | (settings & ours)
     return f"it has {min(taken)!r} of its own, a name that members use" if taken else ""

@@ -81,7 +81,7 @@ class MemberModule(Converted):
                 put_(self, name, tensor.detach().expand(self.members, *tensor.shape).clone())
 
     def reset_parameters(self) -> None:
-        """Start as a new layer does: what is shared by torch's own rule, r and s by `init`, biases alike."""
+        """Draw all values anew: shared tensors by torch's own rule, r and s by `init`, equal biases for all members."""
         plain: Any = super()
         plain.reset_parameters()
         if "members" in vars(self):  # torch's constructor calls this, too
@@ -89,7 +89,7 @@ class MemberModule(Converted):
 
     @torch.no_grad()
     def start_members_(self) -> None:
-        """Draw r and s; of everything else, give all members what the first one has."""
+        """Draw r and s anew, and copy all else that members own from the first one."""
         fresh = self.fresh(self.members, None)
         for name, tensor in self.stacked_tensors():
             tensor.copy_(fresh.get(name, tensor[:1].clone()))
@@ -139,6 +139,15 @@ class MemberModule(Converted):
 def member_modules(net: nn.Module) -> list[tuple[str, MemberModule]]:
     """All modules that hold members' own tensors, with their names."""
     return [(name, module) for name, module in net.named_modules() if isinstance(module, MemberModule)]
+
+
+def own_tensors(net: nn.Module) -> dict[str, Tensor]:
+    """Every tensor in a network that has a row per member, by its name there: r, s, and members' biases and norms."""
+    return {
+        f"{layer}.{name}".removeprefix("."): tensor
+        for layer, module in member_modules(net)
+        for name, tensor in module.stacked_tensors()
+    }
 
 
 def converted_layers(net: nn.Module) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Norms per member: each member has its own scale, shift and running statistics."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from batchensemble.nn.init import Fast
+from batchensemble.nn.integers import check_count
 from batchensemble.nn.layer_input import check_features, rows_of
 from batchensemble.nn.member import MemberModule
 from batchensemble.nn.memberwise_norm import (
@@ -27,18 +28,20 @@ class MemberNorm(MemberModule):
     """A torch norm whose `stacked` tensors have a row per member."""
 
     def __init__(self, *args: Any, members: int, **kwargs: Any) -> None:
-        fast = Fast(members)
+        count = check_count("members", members)
         super().__init__(*args, **kwargs)
-        self.members = fast.members
-        self.stack_(*self.stacked)
+        self._add_members_(count)
 
     @classmethod
     def ensembled(cls, module: nn.Module, fast: Fast) -> Self:
         """Build the norm around a plain one; every member starts with its values, whatever r and s start with."""
         norm = cls.around(module)
-        norm.members = fast.members
-        norm.stack_(*norm.stacked)
+        norm._add_members_(fast.members)
         return norm
+
+    def _add_members_(self, members: int) -> None:
+        self.members = members
+        self.stack_(*self.stacked)
 
 
 class LayerNorm(MemberNorm, nn.LayerNorm):
@@ -86,7 +89,7 @@ class BatchNorm(MemberNorm):
     refuses that case; here the last batch of an epoch may give a member one row where the plain network has several.
     """
 
-    stacked = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    stacked: ClassVar[tuple[str, ...]] = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 
     num_features: int
     eps: float

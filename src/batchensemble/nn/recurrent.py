@@ -29,7 +29,7 @@ Hidden = Any  # a tensor (GRU) or a pair of tensors (LSTM), each (layers * direc
 
 
 class Cell(Linear):
-    """One of a recurrent layer's weights: a linear layer that starts by the hidden size, as torch's LSTM and GRU do."""
+    """One of a recurrent layer's weights: a linear layer with the initialisation of torch's LSTM and GRU."""
 
     hidden_size: int
 
@@ -62,7 +62,7 @@ class Recurrent(FastModule):
             if kind == "weight":
                 linear = linear_of(getattr(self, name), getattr(self, f"bias_{cell}", None))
                 reads_input = cell.startswith("ih_l0")
-                self.add_module(cell, Cell.ensembled(linear, fast if reads_input else fast.behind_first()))
+                self.add_module(cell, Cell.ensembled(linear, fast if reads_input else fast.after_first()))
                 self._linear(cell).hidden_size = self.hidden_size
         for name in self._flat_weights_names:
             del self._parameters[name]
@@ -118,7 +118,7 @@ class Recurrent(FastModule):
         return y, tuple(_merge(list(states), 1, order) for states in zip(*hiddens, strict=True))
 
     def _for_every_copy(self, state: Tensor, count: int, rows: Rows) -> Tensor:
-        """Repeat a state given for the batch for all members; give one that all members returned to each its own."""
+        """Repeat a state of the batch for every member, or fold one with a member axis, as all members return it."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
         found = state
         if rows.owner is None and state.ndim == 4 and len(state) == self.members:

@@ -76,9 +76,10 @@ def travel(route: Route, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 class _Under:
-    """A route for the length of a `with`, as often as needed: every backward pass through a checkpoint recomputes.
+    """Puts a route in force for a `with` block.
 
-    It may be entered within itself and in several threads at once, as autograd has them.
+    It may be used again, since every backward pass through a checkpoint recomputes. It is reentrant, and safe in
+    several threads at once: autograd uses it in both ways.
     """
 
     def __init__(self, route: Route | None) -> None:

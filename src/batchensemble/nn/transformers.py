@@ -38,7 +38,7 @@ class Conv1D(RankOneLayer):
 
 
 def declare_untied_(net: nn.Module) -> None:
-    """Keep a network's config from tying weights again on loading that were one and now differ after folding."""
+    """Say in a network's config that weights are untied: folding made them differ, and loading would tie them again."""
     config: Any = getattr(net, "config", None)
     if getattr(config, "tie_word_embeddings", False):
         config.tie_word_embeddings = False
