@@ -198,6 +198,29 @@ def check_folder(path: Path) -> None:
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
 
 
+def version_of(path: Path) -> tuple[int, int] | None:
+    """What is another one as soon as `path` is another file; `None` if there is none.
+
+    Examples:
+        >>> import tempfile
+        >>> note = Path(tempfile.mkdtemp()) / "note.txt"
+        >>> version_of(note) is None
+        True
+        >>> versions = set()
+        >>> for text in ("same", "same"):
+        ...     with written_whole(note) as beside:
+        ...         _ = beside.write_text(text)
+        ...     versions.add(version_of(note))
+        >>> len(versions)
+        2
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to the disk."""
     if sys.platform == "win32":  # where a folder cannot be opened
