@@ -314,8 +314,8 @@ def _sweep(path: Path) -> None:
     stopped for a day in the middle of a file, and no two clocks are a day apart.
     """
     left = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.\d+\.part")
-    with suppress(OSError):  # a folder that cannot be listed may still be writable
-        others = [(other, found) for other in path.parent.iterdir() if (found := left.fullmatch(other.name))]
+    with suppress(OSError), os.scandir(path.parent) as entries:  # one that cannot be listed may still be writable
+        others = [(Path(entry), found) for entry in entries if (found := left.fullmatch(entry.name))]
         for other, found in others:
             with suppress(OSError):  # it is gone
                 if time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):
