@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchensemble import files
-from batchensemble.disk import Busy, held, sync_folder, written_whole
+from batchensemble.disk import Busy, held, sync_folder, version_of, written_whole
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.network import Tasks
@@ -62,20 +62,39 @@ class Folder:
         Raises:
             ValueError: there are tasks, but not the weights that they share.
         """
-        self._await_new_files()
-        paths = sorted(self._tasks(), key=lambda path: (files.read(path, "task")[1]["number"], path.name))
-        if not paths:
+        found = self._read()
+        shared = found.pop(self.shared, None)
+        if not found:
             return
-        if not self.shared.exists():
+        if shared is None:
             raise ValueError(
-                f"{self.path} holds {_listed(paths)}, but not {self.shared.name}, the weights that they share: "
+                f"{self.path} holds {_listed(found)}, but not {self.shared.name}, the weights that they share: "
                 "restore that file, e.g. from where the folder was copied from; no task can answer without it"
             )
-        storage.load_shared_(tasks, self.shared)
-        shared = files.fingerprints(tasks.ensemble.net)
-        for path in paths:
-            storage.load_task_(tasks, path, rule, shared)
+        storage.load_shared_(tasks, shared)
+        in_order = sorted(found.values(), key=lambda file: (file.header["number"], file.path.name))
+        storage.load_tasks_(tasks, in_order, rule)
         tasks.requires_grad_(False)
+
+    def _read(self) -> dict[Path, storage.Stored]:
+        """Read all files as they are at one moment: again, if another process changes some of them meanwhile."""
+        while True:
+            self._await_new_files()
+            before = self._versions()
+            try:
+                found = {path: storage.read(path, "shared" if path == self.shared else "task") for path in before}
+            except Exception:  # one may be gone
+                if self._versions() == before:
+                    raise
+                continue
+            if self._versions() == before and not self._new.exists():
+                return found
+
+    def _versions(self) -> dict[Path, tuple[int, int]]:
+        """All files that count, and what is another one once they are replaced; without tasks, none counts."""
+        paths = self._tasks()
+        all_paths = (self.shared, *paths) if paths else ()
+        return {path: version for path in all_paths if (version := version_of(path))}
 
     def _await_new_files(self) -> None:
         """Wait for a process that is moving files to their places; if it was killed, do that for it."""

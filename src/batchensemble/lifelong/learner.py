@@ -317,8 +317,7 @@ class Learner(nn.Module):
         wanted = None if name is None else checked_name(name)
         with self._held():
             network = self.network.twin()
-            newest = network.learned  # whatever it was elsewhere
-            taken = storage.load_task_(network, Path(path), self.beginning.head, name=wanted, number=newest)
+            taken = storage.load_task_(network, Path(path), self.beginning.head, wanted)
             self._become(network, [taken])
         return taken
 
