@@ -153,6 +153,23 @@ class Folder:
                 "by save()"
             )
 
+    def check_known(self, tasks: Tasks, names: Iterable[str]) -> None:
+        """Refuse to write for a learner that knows other tasks by some names: another one has learned them anew.
+
+        Args:
+            tasks: the tasks that the learner knows.
+            names: names of those, all of which are here, that what will be written depends on.
+
+        Raises:
+            ValueError: one of them is another task here.
+        """
+        for name in names:
+            if storage.read(self.task(name), "task").header["number"] != tasks.numbers[tasks.place(name)]:
+                raise ValueError(
+                    f"{self.path} holds a task '{name}' that was learned since this learner was opened: open it with "
+                    "a new learner, or write everything that this one knows, by save()"
+                )
+
     def _locked(self) -> AbstractContextManager[None]:
         """The lock is inside the folder, since the one around it may belong to somebody else."""
         advice = "wait for it, or give this learner a folder of its own"
@@ -204,6 +221,7 @@ class Folder:
         newest = max(tasks.numbers)
         if newest + 1 < tasks.learned:
             place = tasks.numbers.index(newest)
+            self.check_known(tasks, [tasks.names[place]])
             storage.save_task(tasks, place, self.task(tasks.names[place]))
         self.task(name).unlink(missing_ok=True)
 

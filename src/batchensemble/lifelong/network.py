@@ -74,6 +74,11 @@ class Tasks(nn.Module):
         features: Tensor = self.ensemble(x, member=self.names.index(name))
         return features
 
+    @property
+    def sources(self) -> set[str]:
+        """Names of all tasks that lateral connections look at."""
+        return {source for head in self.heads for source in head.sources}  # type: ignore[union-attr]
+
     def place(self, task: str | int) -> int:
         """The place of a task, by its name; a task that is not here is refused."""
         name = str(task)
