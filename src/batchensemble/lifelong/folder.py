@@ -46,9 +46,10 @@ class Folder:
         """Where files are that count, but are not in their places yet."""
         return self.path / ".new"
 
-    def _tasks(self) -> set[Path]:
-        """The files of all tasks."""
-        return set(self.path.glob("task-*.safetensors"))
+    def _tasks(self) -> set[str]:
+        """Names of the tasks in here."""
+        paths = self.path.glob(self.task("*").name)
+        return {path.name.removeprefix("task-").removesuffix(".safetensors") for path in paths}
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -92,9 +93,9 @@ class Folder:
 
     def _versions(self) -> dict[Path, tuple[int, int]]:
         """All files that count, and what is another one once they are replaced; without tasks, none counts."""
-        paths = self._tasks()
-        all_paths = (self.shared, *paths) if paths else ()
-        return {path: version for path in all_paths if (version := version_of(path))}
+        names = self._tasks()
+        paths = (self.shared, *map(self.task, names)) if names else ()
+        return {path: version for path in paths if (version := version_of(path))}
 
     def _await_new_files(self) -> None:
         """Wait for a process that is moving files to their places; if it was killed, do that for it."""
@@ -119,16 +120,16 @@ class Folder:
         """
         with self._locked():
             self.put_in_place()
-            there, expected = self._tasks(), {self.task(name) for name in known}
-            if there - expected:
+            there, expected = self._tasks(), set(known)
+            if unknown := there - expected:
                 raise ValueError(
-                    f"{self.path} holds tasks that this learner does not know, {_listed(there - expected)}: "
+                    f"{self.path} holds tasks that this learner does not know, {_listed(map(self.task, unknown))}: "
                     "open it with a new learner, or choose another folder"
                 )
-            if expected - there and not to_replace:
+            if (gone := expected - there) and not to_replace:
                 raise ValueError(
-                    f"{self.path} no longer holds {_listed(expected - there)}: open it with a new learner, or write "
-                    "everything that this one knows, by save()"
+                    f"{self.path} no longer holds {_listed(map(self.task, gone))}: open it with a new learner, or "
+                    "write everything that this one knows, by save()"
                 )
             yield
 
