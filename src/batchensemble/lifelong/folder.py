@@ -146,8 +146,8 @@ class Folder:
         """
         if not tasks.names:
             return
-        _, header = files.read(self.task(tasks.names[0]), "task")
-        if header["fingerprints"] != files.fingerprints(tasks.ensemble.net):
+        there = storage.read(self.task(tasks.names[0]), "task").header["fingerprints"]
+        if there != files.fingerprints(tasks.ensemble.net):
             raise ValueError(
                 f"{self.path} holds tasks with other shared weights than this learner has: was it cast to another "
                 "dtype, or the folder replaced? Open it with a new learner, or write everything that this one knows, "

@@ -145,6 +145,5 @@ def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
 
 def _common(ensemble: Ensemble) -> dict[str, Tensor]:
     """The network's tensors that no member has to itself."""
-    own = {id(tensor) for tensor in files.own_tensors(ensemble.net).values()}
-    names = {name for name, tensor in ensemble.net.state_dict(keep_vars=True).items() if id(tensor) in own}
-    return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in names}
+    own = files.own_tensors(ensemble.net)
+    return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in own}
