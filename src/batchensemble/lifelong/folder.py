@@ -12,6 +12,7 @@ from batchensemble.lifelong import storage
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.network import Tasks
 
+AFRESH = "open it with a new learner, or write everything that this one knows, by save()"
 LEARNED = "learned"  # among new files: a mark that the training in the folder's checkpoint is what they come from
 
 
@@ -127,10 +128,7 @@ class Folder:
                     "open it with a new learner, or choose another folder"
                 )
             if (gone := expected - there) and not to_replace:
-                raise ValueError(
-                    f"{self.path} no longer holds {_listed(map(self.task, gone))}: open it with a new learner, or "
-                    "write everything that this one knows, by save()"
-                )
+                raise ValueError(f"{self.path} no longer holds {_listed(map(self.task, gone))}: {AFRESH}")
             yield
 
     def check_weights(self, tasks: Tasks) -> None:
@@ -150,8 +148,7 @@ class Folder:
         if there != files.fingerprints(tasks.ensemble.net):
             raise ValueError(
                 f"{self.path} holds tasks with other shared weights than this learner has: was it cast to another "
-                "dtype, or the folder replaced? Open it with a new learner, or write everything that this one knows, "
-                "by save()"
+                f"dtype, or the folder replaced? Then {AFRESH}"
             )
 
     def check_known(self, tasks: Tasks, names: Iterable[str]) -> None:
@@ -167,8 +164,7 @@ class Folder:
         for name in names:
             if storage.read(self.task(name), "task").header["number"] != tasks.numbers[tasks.place(name)]:
                 raise ValueError(
-                    f"{self.path} holds a task '{name}' that was learned since this learner was opened: open it with "
-                    "a new learner, or write everything that this one knows, by save()"
+                    f"{self.path} holds a task '{name}' that was learned since this learner was opened: {AFRESH}"
                 )
 
     def _locked(self) -> AbstractContextManager[None]:
