@@ -199,6 +199,29 @@ def check_folder(path: Path) -> None:
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
 
 
+def version_of(path: Path) -> tuple[int, int] | None:
+    """What is another one as soon as `path` is another file; `None` if there is none.
+
+    Examples:
+        >>> import tempfile
+        >>> note = Path(tempfile.mkdtemp()) / "note.txt"
+        >>> version_of(note) is None
+        True
+        >>> versions = set()
+        >>> for text in ("same", "same"):
+        ...     with written_whole(note) as beside:
+        ...         _ = beside.write_text(text)
+        ...     versions.add(version_of(note))
+        >>> len(versions)
+        2
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to the disk."""
     if sys.platform == "win32":  # where a folder cannot be opened
@@ -292,8 +315,8 @@ def _sweep(path: Path) -> None:
     stopped for a day in the middle of a file, and no two clocks are a day apart.
     """
     left = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})\.\d+\.part")
-    with suppress(OSError):  # a folder that cannot be listed may still be writable
-        others = [(other, found) for other in path.parent.iterdir() if (found := left.fullmatch(other.name))]
+    with suppress(OSError), os.scandir(path.parent) as entries:  # one that cannot be listed may still be writable
+        others = [(Path(entry), found) for entry in entries if (found := left.fullmatch(entry.name))]
         for other, found in others:
             with suppress(OSError):  # it is gone
                 if time.time() - other.stat().st_mtime > _ABANDONED and not _runs(int(found[1])):

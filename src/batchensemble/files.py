@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from batchensemble.disk import check_folder, written_whole
+from batchensemble.disk import check_folder, version_of, written_whole
 from batchensemble.nn.changed import refuse_sharded
 from batchensemble.nn.member import MemberModule
 
@@ -64,8 +64,22 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def read(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the tensors and the header of one of our files; a foreign or damaged file raises a `ValueError`."""
+    """Read the tensors and the header of one of our files; a foreign or damaged file raises a `ValueError`.
+
+    Header and tensors are read by opening the file twice: if another process replaces it in between, they are read
+    again.
+    """
     path = Path(path)
+    while True:
+        before = version_of(path)
+        try:
+            return _read(path, kind)
+        except (ValueError, RuntimeError):  # the second one is torch's, about a file that is shorter now, or gone
+            if version_of(path) == before:
+                raise
+
+
+def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:

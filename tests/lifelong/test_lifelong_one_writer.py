@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 from small_tasks import QUICK, data, net
 
 from batchensemble.disk import Busy
@@ -90,6 +91,40 @@ def test_tasks_that_another_learner_has_forgotten_are_missed(
             write(second, folder)
     assert second.tasks == ("a", "b")
     assert Learner(net(), head=32, folder=folder).tasks == (("a", "b") if write is WRITING["save"] else ("a",))
+
+
+def two_that_know_another_b(folder: Path) -> tuple[Learner, Learner]:
+    """Two learners, both looking at what is known; the second one was opened before the first one learned b anew."""
+    first, second = (Learner(net(s), head=32, folder=folder, training=QUICK, laterals=9) for s in (0, 1))
+    first.forget("b")
+    first.learn(data(7), "b")
+    return first, second
+
+
+def test_a_task_that_another_learner_has_learned_anew_is_not_replaced_by_the_old_one(folder: Path) -> None:
+    Learner(net(), head=32, folder=folder, training=QUICK).learn(data(3), "c")
+    first, second = two_that_know_another_b(folder)
+    before, (x, _) = contents(folder), data(9)
+    with pytest.raises(ValueError, match="holds a task 'b' that was learned since this learner was opened: open it"):
+        second.forget("c")  # and note in the file of b, the newest one then, that c was learned
+    assert contents(folder) == before
+    assert second.tasks == ("a", "b", "c")
+    assert torch.equal(Learner(net(), head=32, folder=folder)(x, "b"), first(x, "b"))
+
+
+@pytest.mark.parametrize("name", ["learn", "load_task"])
+def test_no_task_looks_at_one_that_another_learner_has_learned_anew(folder: Path, name: str) -> None:
+    looking = Learner(net(), head=32, folder=folder, training=QUICK, laterals=9)
+    looking.learn(data(3), "c")
+    looking.save_task("c", folder.with_name("task"))
+    looking.forget("c")
+    first, second = two_that_know_another_b(folder)
+    before = contents(folder)
+    with pytest.raises(ValueError, match="holds a task 'b' that was learned since"):
+        WRITING[name](second, folder)
+    assert contents(folder) == before
+    assert second.tasks == ("a", "b")
+    assert Learner(net(), head=32, folder=folder).tasks == first.tasks
 
 
 @pytest.mark.parametrize("name", ["learn", "load_task", "forget"])

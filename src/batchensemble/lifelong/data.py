@@ -102,8 +102,7 @@ def parts_of(tasks: Mapping[str, TaskData], classes: Mapping[str, int], known: S
     if not classes.keys() <= tasks.keys():
         raise ValueError(f"classes= names tasks that are not to be learned: {sorted(classes.keys() - tasks.keys())}")
     names = [checked_name(name) for name in tasks]
-    for place, name in enumerate(names):
-        check_new(name, (*known, *names[:place]), "forget it first, or choose another name")
+    check_new(names, known, "forget it first, or choose another name")
     return tuple(Part.of(name, data, classes.get(key)) for name, (key, data) in zip(names, tasks.items(), strict=True))
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchensemble import files
-from batchensemble.disk import Busy, held, sync_folder, written_whole
+from batchensemble.disk import Busy, held, sync_folder, version_of, written_whole
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.network import Tasks
 
+AFRESH = "open it with a new learner, or write everything that this one knows, by save()"
 LEARNED = "learned"  # among new files: a mark that the training in the folder's checkpoint is what they come from
 
 
@@ -46,9 +47,10 @@ class Folder:
         """Where files are that count, but are not in their places yet."""
         return self.path / ".new"
 
-    def _tasks(self) -> set[Path]:
-        """The files of all tasks."""
-        return set(self.path.glob("task-*.safetensors"))
+    def _tasks(self) -> set[str]:
+        """Names of the tasks in here."""
+        paths = self.path.glob(self.task("*").name)
+        return {path.name.removeprefix("task-").removesuffix(".safetensors") for path in paths}
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -62,20 +64,39 @@ class Folder:
         Raises:
             ValueError: there are tasks, but not the weights that they share.
         """
-        self._await_new_files()
-        paths = sorted(self._tasks(), key=lambda path: (files.read(path, "task")[1]["number"], path.name))
-        if not paths:
+        found = self._read()
+        shared = found.pop(self.shared, None)
+        if not found:
             return
-        if not self.shared.exists():
+        if shared is None:
             raise ValueError(
-                f"{self.path} holds {_listed(paths)}, but not {self.shared.name}, the weights that they share: "
+                f"{self.path} holds {_listed(found)}, but not {self.shared.name}, the weights that they share: "
                 "restore that file, e.g. from where the folder was copied from; no task can answer without it"
             )
-        storage.load_shared_(tasks, self.shared)
-        shared = files.fingerprints(tasks.ensemble.net)
-        for path in paths:
-            storage.load_task_(tasks, path, rule, shared)
+        storage.load_shared_(tasks, shared)
+        in_order = sorted(found.values(), key=lambda file: (file.header["number"], file.path.name))
+        storage.load_tasks_(tasks, in_order, rule)
         tasks.requires_grad_(False)
+
+    def _read(self) -> dict[Path, storage.Stored]:
+        """Read all files as they are at one moment: again, if another process changes some of them meanwhile."""
+        while True:
+            self._await_new_files()
+            before = self._versions()
+            try:
+                found = {path: storage.read(path, "shared" if path == self.shared else "task") for path in before}
+            except Exception:  # one may be gone
+                if self._versions() == before:
+                    raise
+                continue
+            if self._versions() == before and not self._new.exists():
+                return found
+
+    def _versions(self) -> dict[Path, tuple[int, int]]:
+        """All files that count, and what is another one once they are replaced; without tasks, none counts."""
+        names = self._tasks()
+        paths = (self.shared, *map(self.task, names)) if names else ()
+        return {path: version for path in paths if (version := version_of(path))}
 
     def _await_new_files(self) -> None:
         """Wait for a process that is moving files to their places; if it was killed, do that for it."""
@@ -100,17 +121,14 @@ class Folder:
         """
         with self._locked():
             self.put_in_place()
-            there, expected = self._tasks(), {self.task(name) for name in known}
-            if there - expected:
+            there, expected = self._tasks(), set(known)
+            if unknown := there - expected:
                 raise ValueError(
-                    f"{self.path} holds tasks that this learner does not know, {_listed(there - expected)}: "
+                    f"{self.path} holds tasks that this learner does not know, {_listed(map(self.task, unknown))}: "
                     "open it with a new learner, or choose another folder"
                 )
-            if expected - there and not to_replace:
-                raise ValueError(
-                    f"{self.path} no longer holds {_listed(expected - there)}: open it with a new learner, or write "
-                    "everything that this one knows, by save()"
-                )
+            if (gone := expected - there) and not to_replace:
+                raise ValueError(f"{self.path} no longer holds {_listed(map(self.task, gone))}: {AFRESH}")
             yield
 
     def check_weights(self, tasks: Tasks) -> None:
@@ -126,13 +144,28 @@ class Folder:
         """
         if not tasks.names:
             return
-        _, header = files.read(self.task(tasks.names[0]), "task")
-        if header["fingerprints"] != files.fingerprints(tasks.ensemble.net):
+        there = storage.read(self.task(tasks.names[0]), "task").header["fingerprints"]
+        if there != files.fingerprints(tasks.ensemble.net):
             raise ValueError(
                 f"{self.path} holds tasks with other shared weights than this learner has: was it cast to another "
-                "dtype, or the folder replaced? Open it with a new learner, or write everything that this one knows, "
-                "by save()"
+                f"dtype, or the folder replaced? Then {AFRESH}"
             )
+
+    def check_known(self, tasks: Tasks, names: Iterable[str]) -> None:
+        """Refuse to write for a learner that knows other tasks by some names: another one has learned them anew.
+
+        Args:
+            tasks: the tasks that the learner knows.
+            names: names of those, all of which are here, that what will be written depends on.
+
+        Raises:
+            ValueError: one of them is another task here.
+        """
+        for name in names:
+            if storage.read(self.task(name), "task").header["number"] != tasks.numbers[tasks.place(name)]:
+                raise ValueError(
+                    f"{self.path} holds a task '{name}' that was learned since this learner was opened: {AFRESH}"
+                )
 
     def _locked(self) -> AbstractContextManager[None]:
         """The lock is inside the folder, since the one around it may belong to somebody else."""
@@ -185,6 +218,7 @@ class Folder:
         newest = max(tasks.numbers)
         if newest + 1 < tasks.learned:
             place = tasks.numbers.index(newest)
+            self.check_known(tasks, [tasks.names[place]])
             storage.save_task(tasks, place, self.task(tasks.names[place]))
         self.task(name).unlink(missing_ok=True)
 

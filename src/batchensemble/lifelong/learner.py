@@ -177,6 +177,7 @@ class Learner(nn.Module):
 
     def _learn(self, parts: tuple[Part, ...], training: Training, progress: bool | Progress) -> list[Epoch]:
         trainee = self._trainee(parts, training)
+        self._check_sources(trainee)
         checkpoint = self._checkpoint(trainee, parts, training.workers)
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
         with shown(progress) as told:
@@ -207,6 +208,11 @@ class Learner(nn.Module):
         if self._settled:
             return self.beginning.later(self.network, parts, training.augment)
         return self.beginning.first(self.network, parts)
+
+    def _check_sources(self, tasks: Tasks) -> None:
+        """Refuse tasks that look at others than those in the folder: with their files, nobody could open it."""
+        if self.folder is not None:
+            self.folder.check_known(self.network, tasks.sources)
 
     def _checkpoint(self, trainee: Tasks, parts: Sequence[Part], workers: int) -> Checkpoint | None:
         """Where a training is kept while it lasts, identified by all of this learner that would make it another one."""
@@ -317,8 +323,8 @@ class Learner(nn.Module):
         wanted = None if name is None else checked_name(name)
         with self._held():
             network = self.network.twin()
-            newest = network.learned  # whatever it was elsewhere
-            taken = storage.load_task_(network, Path(path), self.beginning.head, name=wanted, number=newest)
+            taken = storage.load_task_(network, Path(path), self.beginning.head, wanted)
+            self._check_sources(network)
             self._become(network, [taken])
         return taken
 

@@ -21,7 +21,7 @@ Objective = Callable[[Batch], tuple[Tensor, Tensor]]
 """A batch to the loss that is minimised and the logits that are counted."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Loop:
     """One training: what is trained, on what, how, and who is told.
 
@@ -56,8 +56,8 @@ class Loop:
         groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in self.groups]
         optimizer = self.training.optimizer([group for group in groups if group["params"]])
         rates = [float(group["lr"]) for group in optimizer.param_groups]
-        self._identify(optimizer)
-        history = self._restored(optimizer)
+        checkpoint = self._identified(optimizer)
+        history = self._restored(checkpoint, optimizer)
         devices = {p.device for p in self.module.parameters()}
         for epoch in range(len(history), self.training.epochs):
             seed = seed_of(self.training.seed, epoch)
@@ -65,17 +65,18 @@ class Loop:
                 history.append(self._epoch(epoch, seed, optimizer, rates))
             if self.training.after_epoch:
                 self.training.after_epoch(history[-1])
-            self._save(optimizer, history)
+            self._save(checkpoint, optimizer, history)
             if self.progress:
                 self.progress(history[-1])
         return history
 
-    def _identify(self, optimizer: torch.optim.Optimizer) -> None:
-        """Identify the training by how it is done, too: a checkpoint with other tensors or functions is another's."""
-        if self.checkpoint:
-            tensors = {name: list(tensor.shape) for name, tensor in self._trained().items()}
-            how = {**self.training.identity(), "optimizer": of_optimizer(optimizer), "tensors": tensors}
-            self.checkpoint = replace(self.checkpoint, identity={**self.checkpoint.identity, **how})
+    def _identified(self, optimizer: torch.optim.Optimizer) -> Checkpoint | None:
+        """The checkpoint, identified by how it is trained, too: one with other tensors or functions is another's."""
+        if self.checkpoint is None:
+            return None
+        tensors = {name: list(tensor.shape) for name, tensor in self._trained().items()}
+        how = {**self.training.identity(), "optimizer": of_optimizer(optimizer), "tensors": tensors}
+        return replace(self.checkpoint, identity={**self.checkpoint.identity, **how})
 
     def _epoch(self, epoch: int, seed: int, optimizer: torch.optim.Optimizer, rates: Iterable[float]) -> Epoch:
         training, began = self.training, time.perf_counter()
@@ -113,20 +114,20 @@ class Loop:
         x, y, task = (tensor.to(device, non_blocking=True) for tensor in batch)
         return Batch(self.training.augment(x) if self.training.augment else x, y, task)
 
-    def _save(self, optimizer: torch.optim.Optimizer, history: list[Epoch]) -> None:
-        if self.checkpoint:
+    def _save(self, checkpoint: Checkpoint | None, optimizer: torch.optim.Optimizer, history: list[Epoch]) -> None:
+        if checkpoint:
             state: dict[str, Any] = {"module": self._trained(), "epochs": [asdict(epoch) for epoch in history]}
             if len(history) < self.training.epochs:
                 state["optimizer"] = optimizer.state_dict()
-            self.checkpoint.save(state)
+            checkpoint.save(state)
 
     def _trained(self) -> dict[str, Tensor]:
         frozen = {name for name, p in self.module.named_parameters(remove_duplicate=False) if not p.requires_grad}
         return {name: tensor for name, tensor in self.module.state_dict().items() if name not in frozen}
 
-    def _restored(self, optimizer: torch.optim.Optimizer) -> list[Epoch]:
+    def _restored(self, checkpoint: Checkpoint | None, optimizer: torch.optim.Optimizer) -> list[Epoch]:
         """Restore a saved state, and return the epochs that are done already."""
-        state = self.checkpoint.load() if self.checkpoint else None
+        state = checkpoint.load() if checkpoint else None
         if state is None:
             return []
         self.module.load_state_dict(state["module"], strict=False)

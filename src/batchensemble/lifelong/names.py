@@ -21,23 +21,26 @@ def checked_name(name: str | int) -> str:
     return text
 
 
-def check_new(name: str, known: Iterable[str], instead: str) -> None:
-    """Refuse a task's name that is taken, or that some disks (those of macOS and Windows) cannot tell from one.
+def check_new(names: Iterable[str], known: Iterable[str], instead: str) -> None:
+    """Refuse tasks' names that are taken, or that some disks (those of macOS and Windows) cannot tell from others.
 
     Args:
-        name: name of the new task.
+        names: names of the new tasks.
         known: names of the others.
-        instead: what to do if it is taken.
+        instead: what to do if one is taken.
 
     Examples:
-        >>> check_new("Birds", ["cats", "birds"], "choose another name")
+        >>> check_new(["Birds"], ["cats", "birds"], "choose another name")
         Traceback (most recent call last):
         ValueError: task 'Birds' would share a file with task 'birds' on disks that ignore case: choose another name
     """
-    for other in known:
+    taken = {name.casefold(): name for name in known}
+    for name in names:
+        other = taken.get(name.casefold())
         if name == other:
             raise ValueError(f"task '{name}' is known already: {instead}")
-        if name.casefold() == other.casefold():
+        if other is not None:
             raise ValueError(
                 f"task '{name}' would share a file with task '{other}' on disks that ignore case: {instead}"
             )
+        taken[name.casefold()] = name

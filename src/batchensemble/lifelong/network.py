@@ -73,6 +73,11 @@ class Tasks(nn.Module):
         features: Tensor = self.ensemble(x, member=self.names.index(name))
         return features
 
+    @property
+    def sources(self) -> set[str]:
+        """Names of all tasks that lateral connections look at."""
+        return {source for head in self.heads for source in head.sources}  # type: ignore[union-attr]
+
     def place(self, task: str | int) -> int:
         """The place of a task, by its name; a task that is not here is refused."""
         name = str(task)
@@ -107,19 +112,16 @@ class Tasks(nn.Module):
         return nn.Sequential(OrderedDict(layers)).eval()
 
     def twin(self) -> "Tasks":
-        """The same tasks, to be changed while these stay as they are; all but the members' rows is shared."""
-        body = twin_of(self.ensemble).keep_members(range(len(self.ensemble)))
-        new = Tasks(body, self.names, list(self.heads))  # type: ignore[arg-type]
+        """The same tasks, to be changed by `adopt` and `drop` while these stay as they are; what is kept is shared."""
+        new = Tasks(twin_of(self.ensemble), self.names, list(self.heads))  # type: ignore[arg-type]
         new.numbers, new.learned, new.skill = list(self.numbers), self.learned, self.skill
         return new
 
     @torch.no_grad()
     def adopt(self, others: "Tasks") -> None:
         """Take over tasks that trained elsewhere; those that are here answer as before."""
-        before = len(self.ensemble) if self.names else 0  # without tasks, there is one member that is none yet
-        missing = before + len(others.names) - len(self.ensemble)
-        if missing:
-            self.ensemble.add_members(missing, like=0)
+        before = len(self.names)  # without tasks, there is one member that is none yet
+        self.ensemble.keep_members([*range(before), *[0] * len(others.names)])  # in new tensors, with room for theirs
         new = own_tensors(others.ensemble.net)
         for name, rows in own_tensors(self.ensemble.net).items():
             rows[before:].copy_(new[name])

@@ -1,7 +1,8 @@
 """What the files of a learner hold: what all tasks share, and what is a task's own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,64 +32,86 @@ def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | 
         "classes": head.classes,
         "number": tasks.numbers[place],
         "learned": tasks.learned,
-        "sources": {source: digest(_rows(tasks, tasks.names.index(source))) for source in head.sources},
+        "sources": {source: _digest(tasks, source) for source in head.sources},
         "fingerprints": dict(files.fingerprints(tasks.ensemble.net) if shared is None else shared),
     }
     files.write(path, "task", _own(tasks, place), header)
 
 
-def load_task_(
-    tasks: Tasks,
-    path: Path,
-    rule: HeadRule,
-    shared: Mapping[str, str] | None = None,
-    *,
-    name: str | None = None,
-    number: int | None = None,
-) -> str:
-    """Add the task in a file to those that are known.
+class Stored(NamedTuple):
+    """A file that was read: a task's, or that of what all share."""
+
+    path: Path
+    tensors: dict[str, Tensor]
+    header: dict[str, Any]
+
+
+def read(path: Path, kind: str) -> Stored:
+    """Read a file of one `task`, or of what is `shared`."""
+    return Stored(path, *files.read(path, kind))
+
+
+def load_task_(tasks: Tasks, path: Path, rule: HeadRule, name: str | None = None) -> str:
+    """Add the task in a file from elsewhere, as the newest one, and return its name.
 
     Args:
         tasks: the tasks that are known.
         path: the file.
         rule: how heads are made.
-        shared: fingerprints of what all tasks share here, for callers that load several.
         name: a name instead of the one in the file.
-        number: a number instead of the one in the file, which comes from elsewhere then: how many tasks were learned
-            there does not count here.
-
-    Returns:
-        Its name.
 
     Raises:
-        ValueError: the file was saved with other shared weights, does not fit this network, or its name is taken.
+        ValueError: see `load_tasks_`.
     """
-    own = files.fingerprints(tasks.ensemble.net) if shared is None else shared
-    found = _read_task(tasks, path, rule, own, name, number)
-    check_new(found.names[0], tasks.names, "load it under another name")
-    tasks.adopt(found.eval())
-    return found.names[0]
+    found = read(path, "task")
+    name, number = name or found.header["name"], tasks.learned  # whatever it was elsewhere
+    header = {**found.header, "name": name, "number": number, "learned": number + 1}
+    load_tasks_(tasks, [found._replace(header=header)], rule)
+    return name
 
 
 @torch.no_grad()
-def _read_task(
-    tasks: Tasks, path: Path, rule: HeadRule, shared: Mapping[str, str], name: str | None, number: int | None
-) -> Tasks:
-    """The task in a file, in a twin."""
-    tensors, header = files.read(path, "task")
-    files.check_shared(path, header["fingerprints"], shared)
-    for source, expected in header["sources"].items():
-        if source not in tasks.names or digest(_rows(tasks, tasks.names.index(source))) != expected:
-            raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
+def load_tasks_(tasks: Tasks, found: Sequence[Stored], rule: HeadRule) -> None:
+    """Add the tasks in files to those that are known.
+
+    Args:
+        tasks: the tasks that are known.
+        found: the files.
+        rule: how heads are made.
+
+    Raises:
+        ValueError: a file was saved with other shared weights, does not fit this network, or its name is taken; or it
+            looks at a task that is neither known nor in another file.
+    """
+    shared = files.fingerprints(tasks.ensemble.net)
+    for path, _, header in found:
+        files.check_shared(path, header["fingerprints"], shared)
+    headers = [header for _, _, header in found]
+    names = [checked_name(header["name"]) for header in headers]
+    check_new(names, tasks.names, "load it under another name")
     with seeded(0), torch.device("cpu"):  # what it draws is replaced below; the user's random numbers stay as they are
-        head = TaskHead(rule, header["classes"], tuple(header["sources"]))
-    head.to(tasks.ensemble.device, tasks.ensemble.dtype)
-    names, place = [checked_name(name or header["name"])], header["number"] if number is None else number
-    found = Tasks(twin_for_new_tasks(tasks.ensemble, [0]), names, [head], place)
-    if number is None:
-        found.learned = header["learned"]
-    _fill_(_own(found, 0), path, tensors)
-    return found
+        heads = [TaskHead(rule, header["classes"], tuple(header["sources"])) for header in headers]
+    new = Tasks(twin_for_new_tasks(tasks.ensemble, [0] * len(found)), names, heads)
+    new.heads.to(tasks.ensemble.device, tasks.ensemble.dtype)
+    new.numbers = [header["number"] for header in headers]
+    new.learned = max(header["learned"] for header in headers)
+    for place, (path, tensors, _) in enumerate(found):
+        _fill_(_own(new, place), path, tensors)
+    for path, _, header in found:
+        _check_sources(path, header["sources"], (tasks, new))
+    tasks.adopt(new.eval())
+
+
+def _check_sources(path: Path, sources: Mapping[str, str], known: Iterable[Tasks]) -> None:
+    """Refuse the file of a task that looks at others, unless they are known and the same that it looked at."""
+    for source, expected in sources.items():
+        if not any(source in tasks.names and _digest(tasks, source) == expected for tasks in known):
+            raise ValueError(f"{path} looks at task '{source}', which is not known here or is another one")
+
+
+def _digest(tasks: Tasks, name: str) -> str:
+    """Identify a task by what others see of it."""
+    return digest(_rows(tasks, tasks.names.index(name)))
 
 
 def save_shared(tasks: Tasks, path: Path) -> None:
@@ -97,11 +120,10 @@ def save_shared(tasks: Tasks, path: Path) -> None:
 
 
 @torch.no_grad()
-def load_shared_(tasks: Tasks, path: Path) -> None:
-    """Read what `save_shared` wrote."""
-    tensors, header = files.read(path, "shared")
-    _fill_(_common(tasks.ensemble), path, tensors)
-    tasks.skill = header["skill"]
+def load_shared_(tasks: Tasks, found: Stored) -> None:
+    """Take over what `save_shared` wrote."""
+    _fill_(_common(tasks.ensemble), found.path, found.tensors)
+    tasks.skill = found.header["skill"]
 
 
 def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]) -> None:
@@ -124,6 +146,5 @@ def _rows(tasks: Tasks, place: int) -> dict[str, Tensor]:
 
 def _common(ensemble: Ensemble) -> dict[str, Tensor]:
     """The network's tensors that no member has to itself."""
-    own = {id(tensor) for tensor in own_tensors(ensemble.net).values()}
-    names = {name for name, tensor in ensemble.net.state_dict(keep_vars=True).items() if id(tensor) in own}
-    return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in names}
+    own = own_tensors(ensemble.net)
+    return {name: tensor for name, tensor in files.distinct_state(ensemble.net).items() if name not in own}

@@ -98,7 +98,7 @@ class MemberModule(Converted):
     def keep_(self, indices: Sequence[int]) -> None:
         """Keep only these members, in this order."""
         for name, tensor in self.stacked_tensors():
-            put_(self, name, tensor[list(indices)].clone())
+            put_(self, name, tensor[list(indices)])
         self.members = len(indices)
 
     @torch.no_grad()
