@@ -195,6 +195,12 @@ def test_the_help_names_the_data_sets_that_there_are(run):
     assert ", ".join(cli.FILES) in " ".join(run("data", "--help").output.replace("│", " ").split())
 
 
+def test_the_help_cuts_no_scale_in_two(run):
+    words = run("run", "--help").output.split()
+    assert {"smoke:", "small:", "short:", "paper:"} <= set(words)
+    assert not any("smoke|" in word for word in words)
+
+
 def test_what_another_process_is_at_is_left_to_it(run, tmp_path):
     store = Store(tmp_path / "results")
     first, second = (Run("counting", {"to": to}, "smoke") for to in (3, 9))

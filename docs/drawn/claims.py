@@ -30,7 +30,7 @@ def claims() -> str:
         for name, scales in MEASURED.items()
         for scale, check in _at_largest_scale(name, scales).values()
     ]
-    return markdown(("experiment, scale", "the paper's claim", "here", "numbers"), rows)
+    return markdown(("experiment, scale", "the paper's claim", "here", "numbers"), rows, labels=4)
 
 
 def _at_largest_scale(name: str, scales: Iterable[Scale]) -> dict[str, tuple[Scale, Check]]:

@@ -27,8 +27,8 @@ GAINS = {
     "Naive ensemble, released schedule": ("4 independent networks", "released"),
 }
 SCORES = (
-    Quantity("accuracy", "accuracy", " %", 100, 1),
-    Quantity("ece", "ECE", " %", 100, 1),
+    Quantity("accuracy", "accuracy", "%", 100, 1),
+    Quantity("ece", "ECE", "%", 100, 1),
     quantity("nll"),
     quantity("scaled_nll"),
 )
@@ -44,14 +44,14 @@ def gains() -> str:
         scores = (_mean(records, score) for score in SCORES)
         seen, size = _shown(records[0]) / _shown(one), records[0].metrics["parameters"] / one.metrics["parameters"]
         rows.append((*GAINS[name], *scores, f"{seen:g} x", f"{size:.2f} x"))
-    columns = ("", "schedule", *(score.name for score in SCORES), "training images seen", "parameters")
+    columns = ("", "schedule", *(score.heading for score in SCORES), "training images seen", "parameters")
     return markdown(columns, rows, labels=2)
 
 
 def _mean(records: Sequence[Record], score: Quantity) -> str:
     """The mean over seeds; not measured if a record lacks it."""
     found = [record.metrics.get(score.metric) for record in records]
-    return "not measured" if None in found else f"{score.text(mean(found))}{score.unit}"
+    return "not measured" if None in found else score.text(mean(found))
 
 
 def _shown(record: Record) -> int:
@@ -63,12 +63,12 @@ def _shown(record: Record) -> int:
 
 def cifar_paper() -> str:
     """CIFAR-10 as the paper trains it, its numbers in parentheses."""
-    return body(_beside_the_paper("CIFAR-10"), comparison("accuracy", "ece", "nll", "scaled_nll"), facts=True)
+    return body(_beside_the_paper("CIFAR-10"), comparison("accuracy", "ece", "nll", "scaled_nll"), epochs=True)
 
 
 def cifar100_paper() -> str:
     """CIFAR-100 as the paper trains it, as far as that has been done, its numbers in parentheses."""
-    return body(_beside_the_paper("CIFAR-100"), comparison(*CLEAN), facts=True)
+    return body(_beside_the_paper("CIFAR-100"), comparison(*CLEAN[:-1]), epochs=True)
 
 
 def _beside_the_paper(data: str) -> Evidence:
@@ -92,12 +92,12 @@ def cifar_paper_shifted() -> str:
 def cifar_small() -> str:
     """CIFAR-10 in a few epochs of a narrow network."""
     evidence = _measured("cifar-accuracy", "small").where(data="CIFAR-10")
-    return body(evidence, comparison("accuracy", "member_accuracy", "train_accuracy", "ece"), facts=True)
+    return body(evidence, comparison("accuracy", "member_accuracy", "train_accuracy", "ece"), epochs=True)
 
 
 def cifar_short() -> str:
     """CIFAR with the paper's networks and a fifth of its epochs."""
-    return body(_measured("cifar-accuracy", "short"), comparison(*CLEAN, rows=("data", "method")), facts=True)
+    return body(_measured("cifar-accuracy", "short"), comparison(*CLEAN, rows=("data", "method")), epochs=True)
 
 
 def cifar_short_shifted() -> str:

@@ -59,7 +59,7 @@ def lifelong_growth() -> str:
         work = (_grown(growth, "growth_operations", tasks, "{:.2f}", 1e-9) for growth in growths)
         rows.append((str(tasks), *kept, *work))
     what = "Stored: all numbers after so many tasks, in thousands; operations: of a task around there, in billions."
-    return f"{markdown(('tasks', *heads), rows, labels=1)}\n\n{what} {where(evidence)}"
+    return f"{markdown(('tasks', *heads), rows)}\n\n{what} {where(evidence)}"
 
 
 def _grown(growth: Mapping[str, Any], metric: str, tasks: int, form: str, factor: float) -> str:

@@ -38,20 +38,20 @@ def drawn_table(evidence: Evidence, view: View) -> Table:
     return table
 
 
-def body(evidence: Evidence, view: View, *, facts: bool = False) -> str:
-    """A table of the report without its title; seeds and epochs of every row with `facts`."""
+def body(evidence: Evidence, view: View, *, epochs: bool = False) -> str:
+    """A table of the report without its title, and without the seeds that the line under it names."""
     table = drawn_table(evidence, view)
-    if not facts:
-        table = replace(table, facts=(), lines=tuple(replace(line, facts=()) for line in table.lines))
+    kept = slice(table.facts.index("epochs"), None) if epochs else slice(0)
+    lines = tuple(replace(line, facts=line.facts[kept]) for line in table.lines)
+    table = replace(table, facts=table.facts[kept], lines=lines)
     _, body, _ = table.markdown().split("\n\n", 2)
     return f"{body}\n\n{where(evidence)}"
 
 
-def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]], *, labels: int | None = None) -> str:
-    """A table: its first `labels` columns, by default all of them, are aligned left and the others right."""
-    left = len(columns) if labels is None else labels
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]], *, labels: int = 1) -> str:
+    """A table: its first `labels` columns are aligned left and the others, which hold numbers, right."""
     heading = f"| {' | '.join(columns).lstrip()} |"  # the first one may be empty
-    rule = "|---" * left + "|---:" * (len(columns) - left) + "|"
+    rule = "|---" * labels + "|---:" * (len(columns) - labels) + "|"
     return "\n".join((heading, rule, *(f"| {' | '.join(row)} |" for row in rows)))
 
 

@@ -22,16 +22,16 @@ def gains_tables() -> str:
     """What members gain on one table, each method trained for as long as suits it best."""
     evidence = evidence_of("tables", "small").where(data="Income")
     alone = _summary(_at_its_best(evidence.where(method="Single"))[0], "parameters").mean
-    columns = ("accuracy", "NLL", "epochs", "accuracy after 30 epochs", "parameters")
+    columns = ("accuracy (%)", "NLL", "epochs", "accuracy (%) after 30 epochs", "parameters")
     rows = []
     for method, words in GAINS.items():
         part = evidence.where(method=method)
         best, epochs = _at_its_best(part)
         accuracy, later = (_summary(one, "accuracy").mean for one in (best, part.where(length="30 epochs")))
         nll, size = _summary(best, "nll").mean, _summary(best, "parameters").mean / alone
-        cells = (f"{100 * accuracy:.1f} %", f"{nll:.3f}", epochs, f"{100 * later:.1f} %", f"{size:.2f} x")
+        cells = (f"{100 * accuracy:.1f}", f"{nll:.3f}", epochs, f"{100 * later:.1f}", f"{size:.2f} x")
         rows.append((words, *cells))
-    return markdown(("", *columns), rows, labels=1)
+    return markdown(("", *columns), rows)
 
 
 def tables() -> str:
@@ -43,7 +43,7 @@ def tables() -> str:
         (method, *(cell for data in DATA for cell in _cells(part.where(data=data))))
         for method, part in evidence.by("method").items()
     ]
-    return f"{markdown(('method', *columns), rows, labels=1)}\n\n{where(evidence)}"
+    return f"{markdown(('method', *columns), rows)}\n\n{where(evidence)}"
 
 
 def tables_members() -> str:

@@ -35,8 +35,9 @@ Ids = Annotated[list[str], typer.Argument(help="Experiments by id (see `list`), 
 ScaleOption = Annotated[
     Scale,
     typer.Option(
+        metavar="<scale>",  # typer's own, with every scale in it, breaks in the middle of a word
         help="smoke: seconds on a CPU; small: minutes; short: the published setting with a fifth of its epochs; "
-        "paper: the published setting."
+        "paper: the published setting.",
     ),
 ]
 DataOption = Annotated[

@@ -108,7 +108,9 @@ def test_trials_that_ran_together_are_seeds_too() -> None:
 
 def test_training_curves_are_drawn_over_epochs_counted_from_one() -> None:
     log = [{"epoch": epoch, "loss": 1 / (epoch + 1)} for epoch in range(3)]
-    (panel,) = canvas_of(training_curves("loss")(evidence([place({"log": [log]}, {"method": "Single"})]))).axes
+    figure = training_curves("loss")(evidence([place({"log": [log]}, {"method": "Single"})]))
+    assert figure.alt == "Loss against epoch for Single."
+    (panel,) = canvas_of(figure).axes
     assert panel.lines[0].get_xdata() == pytest.approx([1, 2, 3])
     assert panel.lines[0].get_ydata() == pytest.approx([1, 1 / 2, 1 / 3])
 

@@ -59,7 +59,7 @@ def test_every_figure_is_drawn_and_says_its_circumstances(name, request) -> None
     assert "Small scale" in figure.caption
     assert "NVIDIA H200" in figure.caption
     assert figure.title
-    assert figure.alt
+    assert figure.alt[0] == figure.alt[0].upper()
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
+from batchensemble.lab.report.quantity import sentence
 from batchensemble.lab.report.style import INK
 from batchensemble.lab.report.views.line_styles import line_styles
 from batchensemble.lab.report.views.lines import Curve, draw_curves
@@ -59,7 +60,7 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
             canvas.supxlabel("members (log)", fontsize=10)
             legend(canvas, axes)
 
-        alt = f"{', '.join(heading for heading, *_ in found)} against the number of members."
+        alt = f"{sentence(heading for heading, *_ in found)} against the number of members."
         size = (2.6 * across + 0.6, 0.9 + 2.7 * rows_of(len(found), across))
         return Figure("cost", "Cost against ensemble size", f"{how} {circumstances(evidence)}", alt, draw, size)
 

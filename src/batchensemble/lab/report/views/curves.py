@@ -115,9 +115,9 @@ def _figure(
 ) -> Figure:
     """Build a figure from panels by title; `words` are its name, its title and the end of its caption."""
     drawn = {title: panel for title, panel in found.items() if panel[0]}
+    measured = dict.fromkeys(shown.name for _, shown in (drawn or found).values())
     if not drawn:
-        names = dict.fromkeys(shown.name for _, shown in found.values())
-        raise NotMeasured(f"no run has {' or '.join(names)} by {xlabel}")
+        raise NotMeasured(f"no run has {' or '.join(measured)} by {xlabel}")
     apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
 
     coloured = {
@@ -140,7 +140,7 @@ def _figure(
 
     name, title, where = words
     names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
-    alt = f"{title} against {xlabel} for {'; '.join(names)}."
+    alt = f"{sentence(measured)} against {xlabel} for {'; '.join(names)}."
     how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
     caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
     size = (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from batchensemble.lab.report.circumstances import circumstances
 from batchensemble.lab.report.evidence import Evidence, NotMeasured
 from batchensemble.lab.report.figure import Figure
-from batchensemble.lab.report.quantity import Quantity, quantity
+from batchensemble.lab.report.quantity import Quantity, quantity, sentence
 from batchensemble.lab.report.style import GROUND, MUTED, WIDTH, colours, markers
 from batchensemble.lab.report.views.panels import grid, legend, rows_of
 from batchensemble.lab.report.views.view import View
@@ -62,7 +62,7 @@ def diversity_against_accuracy(
             canvas.supylabel(textwrap.fill(shown.heading, 24 * rows_of(len(found))), fontsize=10)
             legend(canvas, axes)
 
-        alt = f"{shown.name} against members' accuracy for {', '.join(found)}."
+        alt = f"{sentence([shown.name])} against members' accuracy for {', '.join(found)}."
         size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
         return Figure(name, f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 

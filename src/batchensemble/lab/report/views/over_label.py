@@ -49,7 +49,7 @@ def over_label(label: str, *metrics: str | Quantity, xlabel: str = "", title: st
                 panel.set_title(place)
             legend(canvas, axes)
 
-        alt = f"{', '.join(names)} against {xlabel or label}."
+        alt = f"{sentence(names)} against {xlabel or label}."
         how = band_words(curve for *_, curves in found for curve in curves.values())
         caption = f"{how} {circumstances(evidence)}".lstrip()
         size = (max(WIDTH, 3.2 * len(shown)), 0.7 + 2.7 * rows_of(len(found), len(shown)))
