@@ -24,11 +24,10 @@ LIBRARY: dict[str, set[str]] = {
     "extras": set(),
     "files": {"nn", "disk"},
     "checkpoint": {"disk"},
-    "compiling": {"nn"},
-    "ensemble": {"nn", "prediction", "files", "compiling"},
+    "ensemble": {"nn", "prediction", "files"},
 }
 BESIDE_THE_ENSEMBLE = {"ensemble", "metrics", *LIBRARY["ensemble"]}
-LIBRARY |= dict.fromkeys(("optim", "diagnose"), BESIDE_THE_ENSEMBLE)
+LIBRARY |= dict.fromkeys(("optim", "diagnosis"), BESIDE_THE_ENSEMBLE)
 LIBRARY["generate"] = {"extras", *BESIDE_THE_ENSEMBLE}
 LIBRARY["export"] = {"extras", "disk", *BESIDE_THE_ENSEMBLE}
 LIBRARY |= {room: set(LIBRARY) for room in ("lifelong", "bandits")}
@@ -45,13 +44,8 @@ FRONT_DOOR = "batchensemble"
 FOUNDATION = {FRONT_DOOR, *LIBRARY}  # what every room of the laboratory may stand on
 ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()}
 ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
-# Files that share a room: converting and calling an ensemble; what it is and whether it works; records and their place.
-ONE_ROOM = {
-    **dict.fromkeys(("__main__", "options"), "cli"),
-    **dict.fromkeys(("convert", "signature", "axis", "places", "answers", "stand_in", "settings", "watch"), "ensemble"),
-}
-ONE_ROOM |= dict.fromkeys(("diagnosis", "summary", "verify"), "diagnose")
-ONE_ROOM |= dict.fromkeys(("lab.provenance", "lab.store"), "lab.records")
+# Files that share a room: the command line and its options; records, where they come from and where they are kept.
+ONE_ROOM = {"__main__": "cli", "options": "cli", "lab.provenance": "lab.records", "lab.store": "lab.records"}
 DOORS = {FRONT_DOOR, "lab"}  # the two __init__ files that only hand out names
 HEAVY = (
     "matplotlib",
@@ -122,7 +116,7 @@ def test_no_two_files_import_each_other() -> None:
     assert len(list(TopologicalSorter(graph).static_order())) == len(modules)  # a circle raises CycleError
 
 
-@pytest.mark.parametrize("room", ["nn", "lifelong", "bandits"])
+@pytest.mark.parametrize("room", ["nn", "ensemble", "diagnosis", "lifelong", "bandits"])
 def test_the_page_says_what_is_in_every_file(room: str) -> None:
     page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
     section = page.partition(f"### Inside {room}\n")[2].partition("\n#")[0]

@@ -3,16 +3,20 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from batchensemble import bandits, lifelong, metrics, nn
-from batchensemble.convert import convert, load
-from batchensemble.diagnose import diagnose
-from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
-from batchensemble.ensemble import Ensemble
+from batchensemble.diagnosis import (
+    Diagnosis,
+    RegressionDiagnosis,
+    Summary,
+    VerificationError,
+    diagnose,
+    summary,
+    verify,
+)
+from batchensemble.ensemble import Ensemble, convert, load
 from batchensemble.export import export_onnx, export_program
 from batchensemble.generate import generate
 from batchensemble.optim import freeze_shared_, mean_loss, mean_weight_penalty, parameter_groups
 from batchensemble.prediction import Prediction
-from batchensemble.summary import Summary, summary
-from batchensemble.verify import VerificationError, verify
 
 try:
     __version__ = version("batchensemble")

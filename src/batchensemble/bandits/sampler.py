@@ -17,8 +17,7 @@ from batchensemble.bandits.journal import Event, Journal
 from batchensemble.bandits.learning import Loss, Trainer, Training, under
 from batchensemble.bandits.ledger import Decisions, Ledger
 from batchensemble.bandits.weights import newest_weights, write_weights
-from batchensemble.convert import convert
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble import Ensemble, convert
 from batchensemble.prediction import Prediction
 from batchensemble.seeds import seed_of
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.convert import convert
 from batchensemble.disk import Busy
+from batchensemble.ensemble import convert
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
 from batchensemble.lifelong.checkpoint import Checkpoint

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_
 
-from batchensemble.compiling import compile_
+from batchensemble.ensemble.compiling import compile_
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.compiling import compile_
+from batchensemble.ensemble.compiling import compile_
 from batchensemble.lab.studies.speed.networks import CLASSES, Network
 from batchensemble.lab.studies.speed.timing import Work
 from batchensemble.lab.training.devices import on_device

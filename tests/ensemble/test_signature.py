@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from batchensemble.signature import with_member
+from batchensemble.ensemble.signature import with_member
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from batchensemble.compiling import bound_copy
+from batchensemble.ensemble.compiling import bound_copy
 
 
 def with_member(signature: inspect.Signature) -> inspect.Signature:

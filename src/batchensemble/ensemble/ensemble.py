@@ -11,9 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.answers import Answers, Field
-from batchensemble.axis import Edge, Given
-from batchensemble.compiling import bound_copy, compile_arguments
+from batchensemble.ensemble.answers import Answers, Field
+from batchensemble.ensemble.axis import Edge, Given
+from batchensemble.ensemble.compiling import bound_copy, compile_arguments
+from batchensemble.ensemble.places import Batch, Finder, no_rows_message, unfold
+from batchensemble.ensemble.settings import Settings
+from batchensemble.ensemble.signature import forward_with, with_member
+from batchensemble.ensemble.stand_in import StandIn
+from batchensemble.ensemble.watch import Watch
 from batchensemble.nn import fan_out as fans
 from batchensemble.nn.changed import refuse_changed, why_it_fails
 from batchensemble.nn.convert import Conversion, restore_
@@ -26,12 +31,7 @@ from batchensemble.nn.member import converted_layers, member_modules, own_tensor
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.route import Route, current, travel
 from batchensemble.nn.trees import constants, tensors
-from batchensemble.places import Batch, Finder, no_rows_message, unfold
 from batchensemble.prediction import Prediction, combine_outputs
-from batchensemble.settings import Settings
-from batchensemble.signature import forward_with, with_member
-from batchensemble.stand_in import StandIn
-from batchensemble.watch import Watch
 
 _BOUND = ("forward", "_side_by_side", "_compiled_call_impl", "_compiled_with")  # bound to one object, so never copied
 

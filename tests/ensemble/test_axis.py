@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from batchensemble.axis import Edge
+from batchensemble.ensemble.axis import Edge
 from batchensemble.nn.trees import tensors
 
 M, N = 3, 4

@@ -7,7 +7,7 @@ import torch
 from structures import Box, Point
 from torch import Tensor
 
-from batchensemble.answers import Field
+from batchensemble.ensemble.answers import Field
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from zoo import ZOO
 
 import batchensemble as be
-from batchensemble.answers import Answers, Field
+from batchensemble.ensemble.answers import Answers, Field
 
 
 def data(batches: int = 2, n: int = 40) -> list[tuple[Tensor, Tensor]]:

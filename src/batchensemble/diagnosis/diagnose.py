@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from batchensemble import metrics
-from batchensemble.diagnosis import Diagnosis, RegressionDiagnosis
+from batchensemble.diagnosis.findings import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.nn.member import member_modules
 from batchensemble.nn.mode import evaluating

@@ -9,8 +9,8 @@ from ensembles import mlp
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble import places
-from batchensemble.places import Batch, Finder, unfold
+from batchensemble.ensemble import places
+from batchensemble.ensemble.places import Batch, Finder, unfold
 
 M, N = 3, 4
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 
 import batchensemble as be
-from batchensemble.compiling import compile_, compile_arguments
+from batchensemble.ensemble.compiling import compile_, compile_arguments
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from ensembles import M, convnet, ensemble, mlp
 from torch import nn
 
 import batchensemble as be
-from batchensemble.summary import _grouped
+from batchensemble.diagnosis.summary import _grouped
 
 NETS = [mlp(), convnet(), nn.LSTM(3, 4, 2, bidirectional=True), nn.MultiheadAttention(4, 2, kdim=3, vdim=5)]
 

@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 from batchensemble import files
-from batchensemble.axis import Edge
-from batchensemble.ensemble import Ensemble
+from batchensemble.ensemble.axis import Edge
+from batchensemble.ensemble.ensemble import Ensemble
+from batchensemble.ensemble.settings import Settings
+from batchensemble.ensemble.signature import with_member
 from batchensemble.nn.convert import convert_
 from batchensemble.nn.init import Init
 from batchensemble.nn.integers import as_integer, check_count
@@ -19,8 +21,6 @@ from batchensemble.nn.member import MemberModule
 from batchensemble.nn.norm import Norm
 from batchensemble.nn.selection import Rule
 from batchensemble.prediction import Combine, check_combine
-from batchensemble.settings import Settings
-from batchensemble.signature import with_member
 
 
 def convert(
