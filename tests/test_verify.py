@@ -307,6 +307,12 @@ def test_every_precision(dtype: torch.dtype) -> None:
     be.verify(ensemble(mlp()).to(dtype), rows().to(dtype))
 
 
+def test_answers_are_only_as_precise_as_what_computes_them() -> None:
+    net = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 3))
+    net.register_forward_hook(lambda _module, _inputs, y: y.float())  # as many language models do
+    be.verify(be.convert(net.bfloat16(), members=M), rows(16, 32).bfloat16())
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex_answers_are_compared_as_closely_as_their_parts(dtype: torch.dtype) -> None:
     net = nn.Sequential(nn.Linear(4, 6, dtype=dtype), nn.Linear(6, 3, dtype=dtype))

@@ -100,7 +100,7 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
             "If the last layer's weight starts at zero, verify once it has other values."
         )
     worst = max(_difference(*pair) for pair in pairs)
-    if not worst <= _tolerance(expected):
+    if not worst <= _tolerance(expected, plain):
         _refuse_random(plain, answer, *inputs)
         layer = _first_difference(model, plain, member, *inputs)
         raise VerificationError(
@@ -138,7 +138,7 @@ def _refuse_random(plain: nn.Module, answer: Any, args: Any, kwargs: Any) -> Non
     """Say so if a plain network does not even answer as it did itself."""
     again = plain(*args, **kwargs)
     for found, expected in zip(tensors(again), tensors(answer), strict=False):
-        if not _difference(found, expected) <= _tolerance([expected]):
+        if not _difference(found, expected) <= _tolerance([expected], plain):
             raise VerificationError(
                 "the network answers the same rows differently from one call to the next, also without members: it "
                 "draws random numbers in evaluation. Verify it without (F.dropout takes training=self.training), or "
@@ -155,7 +155,7 @@ def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
         # There are several such axes if a state has as many layers as there are rows: one of them holds the rows.
         axes = [axis for axis, size in enumerate(mixed.shape) if size == rows and every.ndim == mixed.ndim + 1]
         chosen = [_of_ids(every, ids, axis) for axis in axes]
-        if axes and not any(_difference(mixed, expected) <= _tolerance([expected]) for expected in chosen):
+        if axes and not any(_difference(mixed, expected) <= _tolerance([expected], model) for expected in chosen):
             raise VerificationError("rows with member ids of their own are not answered by the layers of those members")
 
 
@@ -192,7 +192,7 @@ def _first_difference(model: Ensemble, plain: nn.Module, member: int, args: Any,
     for name, expected in theirs.items():
         if name in ours:
             found = _member_of(ours[name], expected, member)
-            if not _difference(found, expected) <= _tolerance([expected]):
+            if not _difference(found, expected) <= _tolerance([expected], plain):
                 return name or "(root)"
     return "(outside any layer)"
 
@@ -251,5 +251,6 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     return float(difference / largest) if difference else 0.0
 
 
-def _tolerance(expected: list[Tensor]) -> float:
-    return max((_TOLERANCE.get(t.dtype.to_real(), 0.0) for t in expected), default=0.0)
+def _tolerance(expected: list[Tensor], net: nn.Module) -> float:
+    """What rounding may come to: answers of type float32 may have been computed in bfloat16."""
+    return max((_TOLERANCE.get(t.dtype.to_real(), 0.0) for t in [*expected, *net.parameters()]), default=0.0)
