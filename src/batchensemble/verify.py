@@ -13,7 +13,7 @@ from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
 from batchensemble.files import own_tensors
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import refuse_changed
-from batchensemble.nn.member import converted_layers, member_modules, put_
+from batchensemble.nn.member import MemberModule, converted_layers, put_
 from batchensemble.nn.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
@@ -29,8 +29,9 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     A converted layer expects rows on the batch axis. If a network moves them elsewhere and the sizes happen to fit,
     answers are wrong without any error: this is the test for that. Members that are still alike, as with
-    `init="ones"`, would hide such a mistake, so they are moved apart, in a copy that shares everything else. Converted
-    layers that no row reached are named in a warning: their members cannot differ.
+    `init="ones"`, would hide such a mistake, and so would a weight that starts at zero, at the end of a residual branch
+    say: both get other values, in a copy that shares everything else. Converted layers that no row reached are named in
+    a warning: their members cannot differ.
 
     Args:
         model: the ensemble.
@@ -55,7 +56,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
         raise ValueError("there are no rows to verify the members on: give at least one, better one for each member")
     refuse_changed(model.net)
     model = twin_of(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
-    _move_apart_(model.net)
+    _reveal_(model.net)
     with fast_path.off_everywhere():
         outputs = model.members(*args, **kwargs)
         worst = 0.0
@@ -75,15 +76,27 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     return worst
 
 
-def _move_apart_(net: nn.Module) -> None:
-    """Change signs of parameters that are alike for all members; signs cost no precision."""
+def _reveal_(net: nn.Module) -> None:
+    """Change what would hide a mistake: signs of members that are alike, and weights too close to zero to show any."""
     generator = torch.Generator().manual_seed(0)
-    for _, module in member_modules(net):
-        for name in module.stacked:
-            parameter = module._parameters.get(name)
-            if parameter is not None and _are_alike(parameter):
+    for module in net.modules():
+        stacked = module.stacked if isinstance(module, MemberModule) else ()
+        for name, parameter in module.named_parameters(recurse=False):
+            hides = "bias" not in name and _lets_nothing_through(parameter)
+            if hides or (name in stacked and _are_alike(parameter)):
                 signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator, device=generator.device)
-                put_(module, name, parameter * signs.to(parameter))
+                put_(module, name, signs.to(parameter) * (_usual_size(parameter) if hides else parameter))
+
+
+def _lets_nothing_through(weight: Tensor) -> bool:
+    """Whether a weight is so small that what it multiplies would hardly show in an answer."""
+    is_known = weight.dtype.to_real() in _TOLERANCE and weight.numel() > 0 and not weight.is_meta
+    return is_known and bool(weight.abs().amax() < 1e-3)
+
+
+def _usual_size(weight: Tensor) -> float:
+    """One over the root of a row's length, which keeps the size of what the weight multiplies."""
+    return (max(1, len(weight)) / weight.numel()) ** 0.5 if weight.ndim else 1.0
 
 
 def _are_alike(rows: Tensor) -> bool:
@@ -96,8 +109,7 @@ def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer:
     expected = [expected for _, expected in pairs]
     if not any(bool((tensor.isfinite() & (tensor != 0)).any()) for tensor in expected):
         raise ValueError(
-            f"member {member} answers with zeros only, or with no finite number: there is nothing to compare. "
-            "If the last layer's weight starts at zero, verify once it has other values."
+            f"member {member} answers with zeros only, or with no finite number: there is nothing to compare"
         )
     worst = max(_difference(*pair) for pair in pairs)
     if not worst <= _tolerance(expected, plain):
