@@ -52,6 +52,19 @@ def test_members_that_are_alike_hide_nothing(init: str, rank: int) -> None:
         assert torch.equal(parameter, values[name])
 
 
+def test_members_that_are_alike_on_one_side_hide_nothing() -> None:
+    class Square(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.nn.functional.linear(x, self.layer.weight.T @ self.layer.weight)  # signs in s would cancel
+
+    with pytest.raises(be.VerificationError):
+        be.verify(be.convert(Square(), M, init="ones", rank=2), rows())
+
+
 def test_small_answers_hide_nothing() -> None:
     model = ensemble(TimeFirst())
     with torch.no_grad():

@@ -82,10 +82,15 @@ def _reveal_(net: nn.Module) -> None:
     for module in net.modules():
         stacked = module.stacked if isinstance(module, MemberModule) else ()
         for name, parameter in module.named_parameters(recurse=False):
-            hides = "bias" not in name and _lets_nothing_through(parameter)
-            if hides or (name in stacked and _are_alike(parameter)):
-                signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator, device=generator.device)
-                put_(module, name, signs.to(parameter) * (_usual_size(parameter) if hides else parameter))
+            if "bias" not in name and _lets_nothing_through(parameter):
+                put_(module, name, _signs(parameter, generator) * _usual_size(parameter))
+            elif name in stacked:
+                put_(module, name, parameter * _signs(parameter, generator).where(_alike(parameter), 1))
+
+
+def _signs(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Random signs in the shape and dtype of a tensor; they cost what they multiply no precision."""
+    return (1 - 2 * torch.randint(2, tensor.shape, generator=generator, device=generator.device)).to(tensor)
 
 
 def _lets_nothing_through(weight: Tensor) -> bool:
@@ -99,9 +104,9 @@ def _usual_size(weight: Tensor) -> float:
     return (max(1, len(weight)) / weight.numel()) ** 0.5 if weight.ndim else 1.0
 
 
-def _are_alike(rows: Tensor) -> bool:
-    """Whether members differ by less than a tenth: had a row reached the wrong one, its answer would hardly show it."""
-    return bool(((rows - rows[:1]).abs() <= 0.1 * rows.abs()).all())
+def _alike(rows: Tensor) -> Tensor:
+    """Where members differ by less than a tenth: had a row reached the wrong one, its answer would hardly show it."""
+    return ((rows - rows[:1]).abs() <= 0.1 * rows.abs()).all(0)
 
 
 def _check(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer: Any, inputs: Any) -> float:
