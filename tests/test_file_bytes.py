@@ -40,6 +40,14 @@ def test_the_bytes_of_a_tensor_are_not_copied() -> None:
     assert bytes(found) == bytes(files.raw_bytes(torch.ones(3))), "or checksums would need room for the largest one"
 
 
+def test_a_lone_number_is_saved_whatever_its_stride(tmp_path: Path) -> None:
+    path, net = tmp_path / "ensemble", nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+    model = be.convert(net, members=1, norm="member")
+    assert model.net[1].num_batches_tracked.stride() == (0,)
+    model.save(path)
+    assert len(be.load(path, net)) == 1
+
+
 def test_a_conjugate_that_torch_has_not_computed_yet_is_saved_as_what_it_stands_for(tmp_path: Path) -> None:
     path, filters = tmp_path / "member", torch.tensor([1 + 2j, 3 - 4j]).conj()
     files.write(path, "member", {"filters": filters}, {})

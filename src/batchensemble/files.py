@@ -208,4 +208,6 @@ def raw_bytes(tensor: Tensor) -> memoryview:
         >>> raw_bytes(torch.ones(2, dtype=torch.bfloat16)).hex()
         '803f803f'
     """
-    return tensor.detach().cpu().resolve_conj().contiguous().reshape(-1).view(torch.uint8).numpy().data
+    plain = tensor.detach().cpu().resolve_conj().contiguous()
+    flat = plain.as_strided((plain.numel(),), (1,))  # a lone number is contiguous with any stride, and stays so
+    return flat.view(torch.uint8).numpy().data

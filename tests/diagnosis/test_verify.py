@@ -52,6 +52,19 @@ def test_members_that_are_alike_hide_nothing(init: str, rank: int) -> None:
         assert torch.equal(parameter, values[name])
 
 
+def test_members_that_are_alike_on_one_side_hide_nothing() -> None:
+    class Square(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.nn.functional.linear(x, self.layer.weight.T @ self.layer.weight)  # signs in s would cancel
+
+    with pytest.raises(be.VerificationError):
+        be.verify(be.convert(Square(), M, init="ones", rank=2), rows())
+
+
 def test_small_answers_hide_nothing() -> None:
     model = ensemble(TimeFirst())
     with torch.no_grad():
@@ -109,10 +122,39 @@ def test_answers_without_a_number_verify_nothing() -> None:
 
 def test_zeros_verify_nothing() -> None:
     model = ensemble()
-    nn.init.zeros_(model.net[2].weight)  # as some networks start their last layer
-    nn.init.zeros_(model.net[2].bias)
+    model.net.register_forward_hook(lambda _module, _inputs, y: y * 0)
     with pytest.raises(ValueError, match="answers with zeros only"):
         be.verify(model, rows())
+
+
+class Scaled(nn.Module):
+    """A residual branch, as it starts in many networks: with nothing, or with next to nothing."""
+
+    def __init__(self, scale: Tensor) -> None:
+        super().__init__()
+        self.branch, self.scale = TimeFirst(), nn.Parameter(scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[..., :3] + self.branch(x) * self.scale
+
+
+@pytest.mark.parametrize("scale", [torch.zeros(()), torch.zeros(3), torch.full((3,), 1e-5)], ids=str)
+def test_a_scale_of_zero_hides_nothing(scale: Tensor) -> None:
+    with pytest.raises(be.VerificationError, match=r"first in layer 'branch\.inside'"):
+        be.verify(be.convert(Scaled(scale), M), torch.randn(4, 4 * M, 4))
+    be.verify(be.convert(Scaled(scale), M, exclude="branch.inside"), torch.randn(4, 4 * M, 4))
+
+
+@pytest.mark.parametrize("norm", ["shared", "member"])
+def test_weights_that_start_at_zero_hide_nothing(norm: Any) -> None:
+    net = nn.Sequential(nn.Linear(4, 4), TimeFirst(), nn.LayerNorm(3))
+    nn.init.zeros_(net[2].weight)
+    with pytest.raises(be.VerificationError, match=r"first in layer '1\.inside'"):
+        be.verify(be.convert(net, M, norm=norm), torch.randn(4, 4 * M, 4))
+    nn.init.zeros_(net[1].after.weight)
+    nn.init.zeros_(net[1].after.bias)
+    with pytest.raises(be.VerificationError, match=r"first in layer '1\.inside'"):
+        be.verify(be.convert(net, M, norm=norm), torch.randn(4, 4 * M, 4))
 
 
 @pytest.mark.parametrize("layers", [2, 6])  # as many as there are rows
@@ -305,6 +347,12 @@ def test_modes_gradients_and_weights_are_as_before() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_every_precision(dtype: torch.dtype) -> None:
     be.verify(ensemble(mlp()).to(dtype), rows().to(dtype))
+
+
+def test_answers_are_only_as_precise_as_what_computes_them() -> None:
+    net = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 3))
+    net.register_forward_hook(lambda _module, _inputs, y: y.float())  # as many language models do
+    be.verify(be.convert(net.bfloat16(), members=M), rows(16, 32).bfloat16())
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])

@@ -1,5 +1,7 @@
 """Networks that do with their rows what no split or repeated batch survives: one member at a time, they may."""
 
+from typing import Any
+
 import pytest
 import torch
 from ensembles import M, N, ensemble, rows
@@ -38,6 +40,23 @@ def test_one_member_may_do_anything_with_its_rows(training: bool, norm: str) -> 
         ValueError, match=r"name it in shared_inputs.* or ask one member at a time: model\(x, member=i\)"
     ):
         model.members(sets)
+
+
+class Pooled(nn.Module):
+    """One answer for the whole batch, a graph say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.node, self.norm, self.head = nn.Linear(4, 5), nn.LayerNorm(5), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(self.node(x).mean(0)))
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "member", "rank": 2}])
+def test_one_member_may_join_its_rows(options: dict[str, Any]) -> None:
+    model = ensemble(Pooled(), **options)
+    torch.testing.assert_close(model(rows(), member=1), model.extract(1)(rows()))
 
 
 class Fixed(nn.Module):

@@ -51,10 +51,15 @@ def test_several_feature_axes() -> None:
     torch.testing.assert_close(Rows(M, None).affine(x, scale, at=2), expected)
 
 
-@pytest.mark.parametrize("owner", [None, 1, IDS], ids=["blocks", "one member", "ids"])
+@pytest.mark.parametrize("owner", [None, IDS], ids=["blocks", "ids"])
 def test_features_must_lie_behind_the_rows(owner) -> None:
     with pytest.raises(ValueError, match="members need a batch"):
         Rows(M, owner).affine(torch.ones(M * 2), SCALE, at=0)
+
+
+def test_features_of_one_member_may_come_without_rows() -> None:
+    x = torch.randn(F)
+    torch.testing.assert_close(Rows(M, 1).affine(x, SCALE, SHIFT, at=0), x * SCALE[1] + SHIFT[1])
 
 
 def test_split_and_join_are_inverses() -> None:

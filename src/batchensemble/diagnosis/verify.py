@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
 from batchensemble.nn import fast_path
 from batchensemble.nn.changed import refuse_changed
-from batchensemble.nn.member import converted_layers, member_modules, own_tensors, put_
+from batchensemble.nn.member import MemberModule, converted_layers, own_tensors, put_
 from batchensemble.nn.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
@@ -28,8 +28,9 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     A converted layer expects rows on the batch axis. If a network moves them elsewhere and the sizes happen to fit,
     answers are wrong without any error: this is the test for that. Members that are still alike, as with
-    `init="ones"`, would hide such a mistake, so they are moved apart, in a copy that shares everything else. Converted
-    layers that no row reached are named in a warning: their members cannot differ.
+    `init="ones"`, would hide such a mistake, and so would a weight that starts at zero, at the end of a residual branch
+    say: both get other values, in a copy that shares everything else. Converted layers that no row reached are named in
+    a warning: their members cannot differ.
 
     Args:
         model: the ensemble.
@@ -55,7 +56,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
         raise ValueError("there are no rows to verify the members on: give at least one, better one for each member")
     refuse_changed(model.net)
     model = twin_of(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
-    _move_apart_(model.net)
+    _reveal_(model.net)
     with fast_path.off_everywhere():
         outputs = model.members(*args, **kwargs)
         worst = 0.0
@@ -75,20 +76,37 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
     return worst
 
 
-def _move_apart_(net: nn.Module) -> None:
-    """Change signs of parameters that are alike for all members; signs cost no precision."""
+def _reveal_(net: nn.Module) -> None:
+    """Change what would hide a mistake: signs of members that are alike, and weights too close to zero to show any."""
     generator = torch.Generator().manual_seed(0)
-    for _, module in member_modules(net):
-        for name in module.stacked:
-            parameter = module._parameters.get(name)
-            if parameter is not None and _are_alike(parameter):
-                signs = 1 - 2 * torch.randint(2, parameter.shape, generator=generator, device=generator.device)
-                put_(module, name, parameter * signs.to(parameter))
+    for module in net.modules():
+        stacked = module.stacked if isinstance(module, MemberModule) else ()
+        for name, parameter in module.named_parameters(recurse=False):
+            if "bias" not in name and _lets_nothing_through(parameter):
+                put_(module, name, _signs(parameter, generator) * _usual_size(parameter))
+            elif name in stacked:
+                put_(module, name, parameter * _signs(parameter, generator).where(_alike(parameter), 1))
 
 
-def _are_alike(rows: Tensor) -> bool:
-    """Whether members differ by less than a tenth, so that the answer of a wrong one would hardly stand out."""
-    return bool(((rows - rows[:1]).abs() <= 0.1 * rows.abs()).all())
+def _signs(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Random signs in the shape and dtype of a tensor; they cost what they multiply no precision."""
+    return (1 - 2 * torch.randint(2, tensor.shape, generator=generator, device=generator.device)).to(tensor)
+
+
+def _lets_nothing_through(weight: Tensor) -> bool:
+    """Whether a weight is so small that what it multiplies would hardly show in an answer."""
+    is_known = weight.dtype.to_real() in _TOLERANCE and weight.numel() > 0 and not weight.is_meta
+    return is_known and bool(weight.abs().amax() < 1e-3)
+
+
+def _usual_size(weight: Tensor) -> float:
+    """One over the root of a row's length, which keeps the size of what the weight multiplies."""
+    return (max(1, len(weight)) / weight.numel()) ** 0.5 if weight.ndim else 1.0
+
+
+def _alike(rows: Tensor) -> Tensor:
+    """Where members differ by less than a tenth: had a row reached the wrong one, its answer would hardly show it."""
+    return ((rows - rows[:1]).abs() <= 0.1 * rows.abs()).all(0)
 
 
 def _compare(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answer: Any, inputs: Any) -> float:
@@ -97,11 +115,10 @@ def _compare(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answe
     expected = [expected for _, expected in pairs]
     if not any(bool((tensor.isfinite() & (tensor != 0)).any()) for tensor in expected):
         raise ValueError(
-            f"member {member} answers with zeros only, or with no finite number: there is nothing to compare. "
-            "If the last layer's weight starts at zero, verify once it has other values."
+            f"member {member} answers with zeros only, or with no finite number: there is nothing to compare"
         )
     worst = max(_difference(*pair) for pair in pairs)
-    if not worst <= _tolerance(expected):
+    if not worst <= _tolerance(expected, plain):
         _refuse_random(plain, answer, *inputs)
         layer = _first_difference(model, plain, member, *inputs)
         raise VerificationError(
@@ -139,7 +156,7 @@ def _refuse_random(plain: nn.Module, answer: Any, args: Any, kwargs: Any) -> Non
     """Say so if a plain network does not even answer as it did itself."""
     again = plain(*args, **kwargs)
     for found, expected in zip(tensors(again), tensors(answer), strict=False):
-        if not _difference(found, expected) <= _tolerance([expected]):
+        if not _difference(found, expected) <= _tolerance([expected], plain):
             raise VerificationError(
                 "the network answers the same rows differently from one call to the next, also without members: it "
                 "draws random numbers in evaluation. Verify it without (F.dropout takes training=self.training), or "
@@ -156,7 +173,7 @@ def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
         # There are several such axes if a state has as many layers as there are rows: one of them holds the rows.
         axes = [axis for axis, size in enumerate(mixed.shape) if size == rows and every.ndim == mixed.ndim + 1]
         chosen = [_of_ids(every, ids, axis) for axis in axes]
-        if axes and not any(_difference(mixed, expected) <= _tolerance([expected]) for expected in chosen):
+        if axes and not any(_difference(mixed, expected) <= _tolerance([expected], model) for expected in chosen):
             raise VerificationError("rows with member ids of their own are not answered by the layers of those members")
 
 
@@ -193,7 +210,7 @@ def _first_difference(model: Ensemble, plain: nn.Module, member: int, args: Any,
     for name, expected in theirs.items():
         if name in ours:
             found = _member_of(ours[name], expected, member)
-            if not _difference(found, expected) <= _tolerance([expected]):
+            if not _difference(found, expected) <= _tolerance([expected], plain):
                 return name or "(root)"
     return "(outside any layer)"
 
@@ -252,5 +269,6 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     return float(difference / largest) if difference else 0.0
 
 
-def _tolerance(expected: list[Tensor]) -> float:
-    return max((_TOLERANCE.get(t.dtype.to_real(), 0.0) for t in expected), default=0.0)
+def _tolerance(expected: list[Tensor], net: nn.Module) -> float:
+    """What rounding may come to: answers of type float32 may have been computed in bfloat16."""
+    return max((_TOLERANCE.get(t.dtype.to_real(), 0.0) for t in [*expected, *net.parameters()]), default=0.0)
