@@ -120,8 +120,9 @@ def test_no_two_files_import_each_other() -> None:
 def test_the_page_says_what_is_in_every_file(room: str) -> None:
     page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
     section = page.partition(f"### Inside {room}\n")[2].partition("\n#")[0]
-    files = {path.name for path in (PACKAGE / room).glob("*.py")} - {"__init__.py"}
-    assert set(re.findall(r"^  (\w+\.py) ", section, re.MULTILINE)) == files
+    paths = {path for path in (PACKAGE / room).rglob("*.py") if path.name != "__init__.py"}
+    files = {path.relative_to(PACKAGE / room).as_posix() for path in paths}
+    assert set(re.findall(r"^  ([\w/]+\.py) ", section, re.MULTILINE)) == files
 
 
 def test_one_room_replaces_and_locks_files() -> None:

@@ -7,7 +7,7 @@ from ensembles import M, convnet, ensemble, images, mlp, rows
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.layers.member import member_modules
 
 
 class Mixture(nn.Module):

@@ -12,7 +12,7 @@ from batchensemble.disk import check_folder, written_together
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
-from batchensemble.nn.rows import axis_for_rows, rows_in
+from batchensemble.nn.routing.rows import axis_for_rows, rows_in
 
 # Not "mean": in an ONNX graph that name belongs to a node.
 CLASSIFIED = ("probs", "entropy", "mutual_information", "member_outputs")

@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, version_of, written_whole
-from batchensemble.nn.changed import refuse_sharded
-from batchensemble.nn.member import MemberModule
+from batchensemble.nn.conversion.changed import refuse_sharded
+from batchensemble.nn.layers.member import MemberModule
 
 FORMAT = 1
 _KEY, _CHECKSUM = "batchensemble", "checksum"

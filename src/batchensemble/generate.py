@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.copies import shallow_copy_as
-from batchensemble.nn.folded import folded_once
-from batchensemble.nn.ids import checked_owner
 from batchensemble.nn.mode import evaluating
-from batchensemble.nn.route import Route, current, travel
-from batchensemble.nn.rows import owner_of
+from batchensemble.nn.routing.ids import checked_owner
+from batchensemble.nn.routing.route import Route, current, travel
+from batchensemble.nn.routing.rows import owner_of
+from batchensemble.nn.speed.folded import folded_once
 
 
 def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import MemberModule
+from batchensemble.nn.layers.member import MemberModule
 from batchensemble.nn.rank_one import RankOne
 
 _NORMS = (

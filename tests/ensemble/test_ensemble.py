@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import batchensemble as be
-from batchensemble.nn.route import current
+from batchensemble.nn.routing.route import current
 
 close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 

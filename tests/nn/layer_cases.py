@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.nn.route import Route, travel
+from batchensemble.nn.routing.route import Route, travel
 
 M = 3
 Run = Callable[..., Tensor]

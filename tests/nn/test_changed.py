@@ -10,7 +10,7 @@ from ensembles import IDS, M, convnet, ensemble, images, mlp, randomise, rows
 from torch import nn
 
 import batchensemble as be
-from batchensemble.nn.member import converted_layers
+from batchensemble.nn.layers.member import converted_layers
 
 close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 

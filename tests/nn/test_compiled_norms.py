@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import batchensemble as be
-from batchensemble.nn import hand_over, memberwise_norm
+from batchensemble.nn.speed import hand_over, memberwise_norm
 
 MEMBERS = 3
 both_norms = pytest.mark.parametrize("norm", ["shared", "member"])

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.nn.equation import choose_plan, equation_5
-from batchensemble.nn.folded import folded_once
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.routing.rows import Rows
+from batchensemble.nn.speed.folded import folded_once
 
 N = 4
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)

@@ -6,7 +6,7 @@ from layer_cases import randomise
 from torch import nn
 
 import batchensemble as be
-from batchensemble.nn.fast_path import off_everywhere
+from batchensemble.nn.conversion.fast_path import off_everywhere
 
 
 def encoder(nested: bool = True) -> nn.TransformerEncoder:

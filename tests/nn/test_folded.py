@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import batchensemble as be
-from batchensemble.nn import folded
+from batchensemble.nn.speed import folded
 
 
 def ensemble(rank: int = 1) -> be.Ensemble:

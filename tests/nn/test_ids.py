@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 import batchensemble as be
-from batchensemble.nn import ids as checking
-from batchensemble.nn.ids import checked_owner
+from batchensemble.nn.routing import ids as checking
+from batchensemble.nn.routing.ids import checked_owner
 
 M, N = 300, 5
 CPU = torch.device("cpu")

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import batchensemble as be
-from batchensemble.nn.route import Route, travel
+from batchensemble.nn.routing.route import Route, travel
 
 M = 3
 

@@ -192,7 +192,7 @@ def test_gradients_of_the_other_layers(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ["linear", "linear, positions", "layer norm", "embedding"])
 def test_layers_without_a_convention_find_rows_where_the_route_says(name: str) -> None:
-    from batchensemble.nn.route import Route, travel
+    from batchensemble.nn.routing.route import Route, travel
 
     case = EVERY[name]
     layer, (x,), ids = case.layer(), case.batch(N), torch.tensor([2, 0, 2, 1])

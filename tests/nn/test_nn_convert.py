@@ -13,7 +13,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrizations, prune
 
 import batchensemble as be
-from batchensemble.nn.convert import Conversion, convert_
+from batchensemble.nn.conversion.convert import Conversion, convert_
 
 
 class Scaled(nn.Linear):

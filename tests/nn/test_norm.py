@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import batchensemble as be
 from batchensemble.lifelong.statistics import own_statistics_
-from batchensemble.nn.route import Route, travel
+from batchensemble.nn.routing.route import Route, travel
 
 C = 4
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import batchensemble as be
-from batchensemble.nn.route import Route, travel
+from batchensemble.nn.routing.route import Route, travel
 
 N, T, WIDTH, H = 4, 5, 3, 4
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)

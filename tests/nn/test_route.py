@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 import batchensemble as be
-from batchensemble.nn.route import Route, advance, carry_route, current, travel
+from batchensemble.nn.routing.route import Route, advance, carry_route, current, travel
 
 M = 3
 

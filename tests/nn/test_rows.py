@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.routing.rows import Rows
 
 M, N, F = 3, 4, 5
 SCALE = torch.arange(1.0, M * F + 1).reshape(M, F)

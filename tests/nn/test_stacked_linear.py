@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 import batchensemble as be
-from batchensemble.nn import stacked_linear as module
-from batchensemble.nn.stacked_linear import StackedLinear, stacked_linear
+from batchensemble.nn.speed import stacked_linear as module
+from batchensemble.nn.speed.stacked_linear import StackedLinear, stacked_linear
 
 
 def parts(dtype: torch.dtype = torch.float64) -> list[Tensor]:

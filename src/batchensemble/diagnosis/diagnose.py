@@ -12,7 +12,7 @@ from torch import Tensor
 from batchensemble import metrics
 from batchensemble.diagnosis.findings import Diagnosis, RegressionDiagnosis
 from batchensemble.ensemble import Ensemble, check_ensemble
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.layers.member import member_modules
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.trees import map_tensors
 from batchensemble.prediction import CLASSIFYING, Prediction

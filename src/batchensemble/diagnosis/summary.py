@@ -9,7 +9,7 @@ from itertools import groupby
 from torch import Tensor
 
 from batchensemble.ensemble import Ensemble, check_ensemble
-from batchensemble.nn.member import converted_layers, member_modules
+from batchensemble.nn.layers.member import converted_layers, member_modules
 
 EQUAL = "Every member still equals the network that was converted."
 DIFFERENT = "Members differ from the network that was converted; init='ones' would start them equal to it."

@@ -10,9 +10,9 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
-from batchensemble.nn import fast_path
-from batchensemble.nn.changed import refuse_changed
-from batchensemble.nn.member import MemberModule, converted_layers, own_tensors, put_
+from batchensemble.nn.conversion import fast_path
+from batchensemble.nn.conversion.changed import refuse_changed
+from batchensemble.nn.layers.member import MemberModule, converted_layers, own_tensors, put_
 from batchensemble.nn.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from batchensemble.nn.rows import axis_for_rows, rows_in
+from batchensemble.nn.routing.rows import axis_for_rows, rows_in
 from batchensemble.nn.trees import map_tensors, tensors
 
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it

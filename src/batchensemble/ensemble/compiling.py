@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.layers.member import member_modules
 
 MEMBERS: Mapping[str, Any] = {"realize_reads_threshold": 6}
 """Options of torch's compiler for a network with members.

@@ -14,12 +14,12 @@ from batchensemble.ensemble.axis import Edge
 from batchensemble.ensemble.ensemble import Ensemble
 from batchensemble.ensemble.settings import Settings
 from batchensemble.ensemble.signature import with_member
-from batchensemble.nn.convert import convert_
+from batchensemble.nn.conversion.convert import convert_
+from batchensemble.nn.conversion.selection import Rule
 from batchensemble.nn.init import Init
 from batchensemble.nn.integers import as_integer, check_count
-from batchensemble.nn.member import MemberModule
-from batchensemble.nn.norm import Norm
-from batchensemble.nn.selection import Rule
+from batchensemble.nn.layers.member import MemberModule
+from batchensemble.nn.layers.norm import Norm
 from batchensemble.prediction import Combine, check_combine
 
 

@@ -19,17 +19,17 @@ from batchensemble.ensemble.settings import Settings
 from batchensemble.ensemble.signature import forward_with, with_member
 from batchensemble.ensemble.stand_in import StandIn
 from batchensemble.ensemble.watch import Watch
-from batchensemble.nn import fan_out as fans
-from batchensemble.nn.changed import refuse_changed, why_it_fails
-from batchensemble.nn.convert import Conversion, restore_
-from batchensemble.nn.converted import Pick
+from batchensemble.nn.conversion.changed import refuse_changed, why_it_fails
+from batchensemble.nn.conversion.convert import Conversion, restore_
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
-from batchensemble.nn.ids import checked_member, checked_owner
 from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
-from batchensemble.nn.member import converted_layers, member_modules, own_tensors
+from batchensemble.nn.layers.converted import Pick
+from batchensemble.nn.layers.member import converted_layers, member_modules, own_tensors
 from batchensemble.nn.mode import evaluating
-from batchensemble.nn.route import Route, current, travel
+from batchensemble.nn.routing import fan_out as fans
+from batchensemble.nn.routing.ids import checked_member, checked_owner
+from batchensemble.nn.routing.route import Route, current, travel
 from batchensemble.nn.trees import constants, tensors
 from batchensemble.prediction import Prediction, combine_outputs
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from batchensemble.nn.rows import axis_for_rows
+from batchensemble.nn.routing.rows import axis_for_rows
 from batchensemble.nn.tracing import is_exporting, is_known
 from batchensemble.nn.trees import map_tensors, tensors
 

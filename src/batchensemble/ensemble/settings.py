@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from batchensemble.nn.init import Init
-from batchensemble.nn.norm import Norm
+from batchensemble.nn.layers.norm import Norm
 from batchensemble.prediction import Combine, Rule
 
 

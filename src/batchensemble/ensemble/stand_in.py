@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from batchensemble.nn.route import carry_route
+from batchensemble.nn.routing.route import carry_route
 
 
 class StandIn(nn.Module):

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.member import own_tensors
+from batchensemble.nn.layers.member import own_tensors
 from batchensemble.nn.tracing import only_computes
 
 IN_EVALUATION = (

@@ -28,9 +28,9 @@ from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Epoch, Training
+from batchensemble.nn.conversion.selection import Rule
 from batchensemble.nn.init import Init
 from batchensemble.nn.integers import check_count
-from batchensemble.nn.selection import Rule
 from batchensemble.optim import freeze_shared_, parameter_groups
 from batchensemble.prediction import Prediction
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from batchensemble.ensemble import Ensemble, twin_of
 from batchensemble.lifelong.head import TaskHead
-from batchensemble.nn.member import MemberModule, member_modules, own_tensors
-from batchensemble.nn.rows import places_of
+from batchensemble.nn.layers.member import MemberModule, member_modules, own_tensors
+from batchensemble.nn.routing.rows import places_of
 
 
 class Tasks(nn.Module):

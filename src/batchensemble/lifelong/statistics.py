@@ -3,10 +3,10 @@
 from torch import nn
 
 from batchensemble.ensemble import Ensemble
-from batchensemble.nn import norm, shared_norm
-from batchensemble.nn.converted import mark_routed_
+from batchensemble.nn.conversion.swap import swap_
 from batchensemble.nn.init import Fast
-from batchensemble.nn.swap import swap_
+from batchensemble.nn.layers import norm, shared_norm
+from batchensemble.nn.layers.converted import mark_routed_
 
 OWN = ("running_mean", "running_var", "num_batches_tracked")
 

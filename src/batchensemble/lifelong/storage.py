@@ -13,7 +13,7 @@ from batchensemble.lifelong.head import HeadRule, TaskHead
 from batchensemble.lifelong.identity import digest
 from batchensemble.lifelong.names import check_new, checked_name
 from batchensemble.lifelong.network import Tasks, twin_for_new_tasks
-from batchensemble.nn.member import own_tensors
+from batchensemble.nn.layers.member import own_tensors
 from batchensemble.seeds import seeded
 
 

@@ -1,21 +1,21 @@
 """Layers with members: equation 5 of the paper, the layers that use it, and the function that swaps them in."""
 
-from batchensemble.nn.attention import MultiheadAttention
-from batchensemble.nn.convert import convert_
-from batchensemble.nn.embedding import Embedding
-from batchensemble.nn.layers import (
+from batchensemble.nn.conversion.convert import convert_
+from batchensemble.nn.layers.attention import MultiheadAttention
+from batchensemble.nn.layers.convolutions import (
     Conv1d,
     Conv2d,
     Conv3d,
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
-    Linear,
 )
-from batchensemble.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
-from batchensemble.nn.recurrent import GRU, LSTM
-from batchensemble.nn.route import carry_route
-from batchensemble.nn.transformers import Conv1D
+from batchensemble.nn.layers.embedding import Embedding
+from batchensemble.nn.layers.linear import Linear
+from batchensemble.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
+from batchensemble.nn.layers.recurrent import GRU, LSTM
+from batchensemble.nn.layers.transformers import Conv1D
+from batchensemble.nn.routing.route import carry_route
 
 __all__ = [
     "GRU",

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from batchensemble.nn.folded import folded_weights
 from batchensemble.nn.rank_one import RankOne
-from batchensemble.nn.rows import Rows
-from batchensemble.nn.scaled_input import may_precede_a_norm, scale_before_a_norm
+from batchensemble.nn.routing.rows import Rows
+from batchensemble.nn.speed.folded import folded_weights
+from batchensemble.nn.speed.scaled_input import may_precede_a_norm, scale_before_a_norm
 from batchensemble.nn.tracing import is_exporting
 
 Plan = Literal["scale", "scale before a norm", "fold", "folded already"]

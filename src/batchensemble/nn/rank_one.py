@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.converted import Pick
 from batchensemble.nn.init import Fast, Init, draw_fast_
-from batchensemble.nn.member import FastModule, MemberModule
+from batchensemble.nn.layers.converted import Pick
+from batchensemble.nn.layers.member import FastModule, MemberModule
 
 
 class RankOne(FastModule, MemberModule):

@@ -7,7 +7,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.layers.member import member_modules
 
 
 def synchronised_(model: nn.Module, device: torch.device) -> nn.Module:

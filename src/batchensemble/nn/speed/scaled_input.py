@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from batchensemble.nn.hand_over import remember_scaling
-from batchensemble.nn.memberwise_norm import wide_type
 from batchensemble.nn.rank_one import RankOne
-from batchensemble.nn.route import current
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.routing.route import current
+from batchensemble.nn.routing.rows import Rows
+from batchensemble.nn.speed.hand_over import remember_scaling
+from batchensemble.nn.speed.memberwise_norm import wide_type
 from batchensemble.nn.tracing import is_transformed
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from batchensemble.nn.kinds import is_layer, is_whole
+from batchensemble.nn.conversion.kinds import is_layer, is_whole
 
 Predicate = Callable[[str, nn.Module], bool]
 Rule = str | Iterable[str] | Predicate | None

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.converted import Converted, Pick
-from batchensemble.nn.layer_input import check_features
-from batchensemble.nn.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
+from batchensemble.nn.layers.converted import Converted, Pick
+from batchensemble.nn.routing.layer_input import check_features
+from batchensemble.nn.speed.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
 
 
 class SharedBatchNorm(Converted):

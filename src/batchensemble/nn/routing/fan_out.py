@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from batchensemble.nn.route import Route, advance, current
-from batchensemble.nn.rows import axis_for_rows, rows_in
+from batchensemble.nn.routing.route import Route, advance, current
+from batchensemble.nn.routing.rows import axis_for_rows, rows_in
 from batchensemble.nn.tracing import is_exporting, is_known
 from batchensemble.nn.trees import items, rebuilt, tensors
 

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from batchensemble.nn.converted import OURS, Pick
 from batchensemble.nn.copies import shallow_copy_as
 from batchensemble.nn.init import Fast
-from batchensemble.nn.layer_input import rows_of, title
-from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import FastModule
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.layers.converted import OURS, Pick
+from batchensemble.nn.layers.linear import Linear, linear_of
+from batchensemble.nn.layers.member import FastModule
+from batchensemble.nn.routing.layer_input import rows_of, title
+from batchensemble.nn.routing.rows import Rows
 
 # cuDNN would have the weights in one piece of memory, and advises to call flatten_parameters(). A member's weights are
 # made for each call, so there is nothing to flatten. Filters belong to the process: changing them around a call would

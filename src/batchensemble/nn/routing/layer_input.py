@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
-from batchensemble.nn.route import Route, current
-from batchensemble.nn.rows import Rows, owner_of
+from batchensemble.nn.routing.route import Route, current
+from batchensemble.nn.routing.rows import Rows, owner_of
 
 
 def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int = 1) -> Rows:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble.nn.rank_one import RankOne
-from batchensemble.nn.stacked_linear import as_autocast_has_it, stacked_linear
+from batchensemble.nn.speed.stacked_linear import as_autocast_has_it, stacked_linear
 
 MOST_BYTES = 2**31  # for all folded weights together; a network that needs more keeps scaling activations
 

@@ -8,15 +8,15 @@ import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from batchensemble.nn import fast_path
-from batchensemble.nn.converted import Converted, Pick, mark_routed_, outermost
-from batchensemble.nn.embedding import Embedding
+from batchensemble.nn.conversion import fast_path
+from batchensemble.nn.conversion.kinds import kind_with_members, shared_norms
+from batchensemble.nn.conversion.selection import Rule, Selection, tied_modules
+from batchensemble.nn.conversion.swap import swap_
 from batchensemble.nn.init import Fast, Init
-from batchensemble.nn.kinds import kind_with_members, shared_norms
-from batchensemble.nn.norm import MemberNorm, Norm
-from batchensemble.nn.selection import Rule, Selection, tied_modules
-from batchensemble.nn.swap import swap_
-from batchensemble.nn.transformers import declare_untied_
+from batchensemble.nn.layers.converted import Converted, Pick, mark_routed_, outermost
+from batchensemble.nn.layers.embedding import Embedding
+from batchensemble.nn.layers.norm import MemberNorm, Norm
+from batchensemble.nn.layers.transformers import declare_untied_
 
 
 @dataclass(frozen=True)

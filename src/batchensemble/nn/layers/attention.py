@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from batchensemble.nn.converted import Pick
 from batchensemble.nn.init import Fast
-from batchensemble.nn.layers import Linear, linear_of
-from batchensemble.nn.member import FastModule, put_
+from batchensemble.nn.layers.converted import Pick
+from batchensemble.nn.layers.linear import Linear, linear_of
+from batchensemble.nn.layers.member import FastModule, put_
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 

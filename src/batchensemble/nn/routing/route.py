@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from batchensemble.nn.hand_over import forget_scaling
+from batchensemble.nn.speed.hand_over import forget_scaling
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from torch import Tensor, nn
 
-from batchensemble.nn.layer_input import title
-from batchensemble.nn.member import member_modules
+from batchensemble.nn.layers.member import member_modules
+from batchensemble.nn.routing.layer_input import title
 
 
 def refuse_changed(net: nn.Module) -> None:

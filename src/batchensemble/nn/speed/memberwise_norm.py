@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from batchensemble.nn.hand_over import take_scaling
-from batchensemble.nn.route import current
-from batchensemble.nn.rows import Rows
+from batchensemble.nn.routing.route import current
+from batchensemble.nn.routing.rows import Rows
+from batchensemble.nn.speed.hand_over import take_scaling
 from batchensemble.nn.tracing import is_compiled
 
 SETTLE_FROM = 2**24  # from so many elements on, a kernel that precomputes an evaluated norm's vectors pays for itself

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.converted import Converted, Pick, outermost
 from batchensemble.nn.init import Fast, Init
+from batchensemble.nn.layers.converted import Converted, Pick, outermost
 
 
 class FastModule(Converted):

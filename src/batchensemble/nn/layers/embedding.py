@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.converted import Pick
 from batchensemble.nn.init import Fast, Init, draw_fast_
-from batchensemble.nn.layer_input import rows_of
-from batchensemble.nn.member import FastModule, MemberModule
+from batchensemble.nn.layers.converted import Pick
+from batchensemble.nn.layers.member import FastModule, MemberModule
+from batchensemble.nn.routing.layer_input import rows_of
 
 
 class Embedding(FastModule, MemberModule, nn.Embedding):

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.layers import RankOneLayer
-from batchensemble.nn.stacked_linear import stacked_linear
+from batchensemble.nn.layers.linear import RankOneLayer
+from batchensemble.nn.speed.stacked_linear import stacked_linear
 
 
 def is_conv1d(module: nn.Module) -> bool:

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from batchensemble.nn.init import Fast
 from batchensemble.nn.integers import check_count
-from batchensemble.nn.layer_input import check_features, rows_of
-from batchensemble.nn.member import MemberModule
-from batchensemble.nn.memberwise_norm import (
+from batchensemble.nn.layers.member import MemberModule
+from batchensemble.nn.routing.layer_input import check_features, rows_of
+from batchensemble.nn.routing.rows import Rows
+from batchensemble.nn.speed.memberwise_norm import (
     MemberwiseNorm,
     before_scale,
     compiled_members,
@@ -19,7 +20,6 @@ from batchensemble.nn.memberwise_norm import (
     scale_and_shift,
     wide_type,
 )
-from batchensemble.nn.rows import Rows
 
 Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own
 

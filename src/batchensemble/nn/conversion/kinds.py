@@ -4,23 +4,24 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from batchensemble.nn import layers, norm, shared_norm
-from batchensemble.nn.attention import MultiheadAttention
-from batchensemble.nn.converted import OURS
-from batchensemble.nn.embedding import Embedding
-from batchensemble.nn.member import MemberModule
-from batchensemble.nn.norm import MemberNorm, Norm
-from batchensemble.nn.recurrent import GRU, LSTM
-from batchensemble.nn.transformers import Conv1D, is_conv1d
+from batchensemble.nn.layers import convolutions, norm, shared_norm
+from batchensemble.nn.layers.attention import MultiheadAttention
+from batchensemble.nn.layers.converted import OURS
+from batchensemble.nn.layers.embedding import Embedding
+from batchensemble.nn.layers.linear import Linear
+from batchensemble.nn.layers.member import MemberModule
+from batchensemble.nn.layers.norm import MemberNorm, Norm
+from batchensemble.nn.layers.recurrent import GRU, LSTM
+from batchensemble.nn.layers.transformers import Conv1D, is_conv1d
 
 _WITH_MEMBERS: dict[type[nn.Module], Any] = {
-    nn.Linear: layers.Linear,
-    nn.Conv1d: layers.Conv1d,
-    nn.Conv2d: layers.Conv2d,
-    nn.Conv3d: layers.Conv3d,
-    nn.ConvTranspose1d: layers.ConvTranspose1d,
-    nn.ConvTranspose2d: layers.ConvTranspose2d,
-    nn.ConvTranspose3d: layers.ConvTranspose3d,
+    nn.Linear: Linear,
+    nn.Conv1d: convolutions.Conv1d,
+    nn.Conv2d: convolutions.Conv2d,
+    nn.Conv3d: convolutions.Conv3d,
+    nn.ConvTranspose1d: convolutions.ConvTranspose1d,
+    nn.ConvTranspose2d: convolutions.ConvTranspose2d,
+    nn.ConvTranspose3d: convolutions.ConvTranspose3d,
     nn.MultiheadAttention: MultiheadAttention,
     nn.LSTM: LSTM,
     nn.GRU: GRU,
@@ -53,7 +54,7 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
 
     Examples:
         >>> kind_with_members(nn.Linear(2, 3), norm="shared")
-        (<class 'batchensemble.nn.layers.Linear'>, '')
+        (<class 'batchensemble.nn.layers.linear.Linear'>, '')
         >>> kind_with_members(nn.PReLU(), norm="shared")
         (None, 'there is no rank-one form of PReLU')
     """

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from batchensemble.nn.converted import Converted
+from batchensemble.nn.layers.converted import Converted
 
 _SWITCHES = {
     nn.TransformerEncoderLayer: "activation_relu_or_gelu",

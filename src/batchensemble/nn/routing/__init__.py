@@ -1,0 +1,1 @@
+"""Whose row is it? From the user's `member=` to the rows of every layer's input."""
