@@ -143,6 +143,7 @@ def test_a_scale_of_zero_hides_nothing(scale: Tensor) -> None:
     with pytest.raises(be.VerificationError, match=r"first in layer 'branch\.inside'"):
         be.verify(be.convert(Scaled(scale), M), torch.randn(4, 4 * M, 4))
     be.verify(be.convert(Scaled(scale), M, exclude="branch.inside"), torch.randn(4, 4 * M, 4))
+    be.verify(be.convert(Scaled(scale).requires_grad_(False), M), torch.randn(4, 4 * M, 4))  # it will never show
 
 
 @pytest.mark.parametrize("norm", ["shared", "member"])

@@ -34,8 +34,8 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
 
     Args:
         model: the ensemble.
-        *args: inputs of the network: one row or more. With as many rows as members, each member is also asked for a row
-            of its own, in one batch with the others.
+        *args: inputs of the network: one row or more; one alone cannot show rows that change places. With as many rows
+            as members, each member is also asked for a row of its own, in one batch with the others.
         **kwargs: its keyword inputs.
 
     Returns:
@@ -94,9 +94,9 @@ def _signs(tensor: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _lets_nothing_through(weight: Tensor) -> bool:
-    """Whether a weight is so small that what it multiplies would hardly show in an answer."""
-    is_known = weight.dtype.to_real() in _TOLERANCE and weight.numel() > 0 and not weight.is_meta
-    return is_known and bool(weight.abs().amax() < 1e-3)
+    """Whether a weight is so small that what it multiplies would hardly show in an answer, until it is trained."""
+    can_grow = weight.requires_grad and weight.numel() > 0 and not weight.is_meta
+    return can_grow and bool(weight.abs().amax() < 1e-3)
 
 
 def _usual_size(weight: Tensor) -> float:

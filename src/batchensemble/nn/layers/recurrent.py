@@ -129,7 +129,8 @@ class Recurrent(FastModule):
             raise ValueError(
                 f"{title(self)} got a state of shape {tuple(state.shape)} for {count} rows: expected "
                 f"({layers}, {count}, size), or for all members alike ({layers}, {count} / {self.members}, "
-                "size). Where the batch has as many rows as the state has layers, name the state in shared_inputs."
+                "size). Where the batch has as many rows as the state has layers, or as there are members, name the "
+                "state in shared_inputs."
             )
         return found
 
