@@ -9,6 +9,7 @@ from batchensemble.lab.experiments.classifiers import (
     NAIVE,
     NAIVE_RELEASED,
     OWN_NORMS,
+    OWN_NORMS_RELEASED,
     REPEATED,
     REPEATED_OWN_NORMS,
     SINGLE,
@@ -48,7 +49,7 @@ ACCURACY = Experiment(
     study=CLASSIFICATION,
     scales=methods(
         *(SINGLE, DROPOUT, BATCH, NAIVE, MEAN, LARGE, REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
-        *(SINGLE_RELEASED, NAIVE_RELEASED),
+        *(SINGLE_RELEASED, NAIVE_RELEASED, OWN_NORMS_RELEASED),
         data=(TEN, HUNDRED),
         single_seeds=4,
     ),

@@ -7,6 +7,7 @@ from batchensemble.lab.experiments.classifiers import (
     NAIVE,
     NAIVE_RELEASED,
     OWN_NORMS,
+    OWN_NORMS_RELEASED,
     REPEATED,
     REPEATED_OWN_NORMS,
     SINGLE,
@@ -34,7 +35,8 @@ CALIBRATION = Experiment(
     claim="BatchEnsemble is better calibrated than a single network and MC-dropout.",
     study=CLASSIFICATION,
     scales=methods(
-        *(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, OWN_NORMS, REPEATED_OWN_NORMS, SINGLE_RELEASED, NAIVE_RELEASED),
+        *(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
+        *(SINGLE_RELEASED, NAIVE_RELEASED, OWN_NORMS_RELEASED),
         data=(TEN, HUNDRED),
         single_seeds=4,
     ),

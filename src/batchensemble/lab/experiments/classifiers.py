@@ -34,6 +34,7 @@ BOTH = "BatchEnsemble + dropout"
 NAIVE_SMALL = "Naive ensemble of small networks"
 SINGLE_RELEASED = "Single, released schedule"
 NAIVE_RELEASED = "Naive ensemble, released schedule"
+OWN_NORMS_RELEASED = "BatchEnsemble, norm per member, released schedule"
 
 
 def longer(base: Recipe, method: Method) -> Recipe:
@@ -60,6 +61,7 @@ RECIPES: Mapping[str, Callable[[Recipe], Recipe]] = {
     NAIVE_SMALL: lambda base: replace(base, method=Naive(), depth={32: 14, 14: 8}[base.depth]),
     SINGLE_RELEASED: lambda base: released(base, Single()),
     NAIVE_RELEASED: lambda base: released(base, Naive()),
+    OWN_NORMS_RELEASED: lambda base: longer(released(base, base.method), BatchEnsemble(norm="member")),
 }
 """How the paper trains each method, as a change to its training of a single network. Norms per member are ours, and so
 are networks with the repeated batch's schedule and weight decay, which tell what those are worth by themselves."""
