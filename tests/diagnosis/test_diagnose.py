@@ -385,7 +385,10 @@ def test_labels_that_do_not_count_are_left_out() -> None:
     half = y.clone()
     half[::2] = -100
     counted = half != -100
-    assert be.diagnose(model, [(x, half)]) == be.diagnose(model, [(x[counted], y[counted])])
+    found, expected = (vars(be.diagnose(model, batches)) for batches in ([(x, half)], [(x[counted], y[counted])]))
+    assert found.pop("similarity") == expected.pop("similarity")
+    for name, value in expected.items():  # a processor may add up fewer rows in another order
+        assert found[name] == pytest.approx(value, rel=1e-5), name
 
 
 def test_one_row_says_nothing() -> None:

@@ -11,7 +11,8 @@ GREY, BLUE, ORANGE, GREEN, PURPLE, RED, SKY, OLIVE = (
     "#7d8590", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#9a8700"
 )  # fmt: skip
 """After Okabe and Ito: distinguishable with every kind of colour vision."""
-BROWN, LILAC, ROSE, PINE = "#a0622d", "#8f7ee7", "#e8a09a", "#2f6b4f"  # more, for figures with eleven methods
+# More, for figures with twelve methods:
+BROWN, LILAC, ROSE, PINE, WINE = "#a0622d", "#8f7ee7", "#e8a09a", "#2f6b4f", "#b0305c"
 
 WIDTH = 6.4  # inches; ten-point letters stay legible at half this width
 DPI = 160
@@ -37,6 +38,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("uniform",), GREY),
     (("batchensemble", "dropout"), PURPLE),
     (("batchensemble", "repeated", "norm"), BROWN),
+    (("batchensemble", "norm", "released"), WINE),
     (("batchensemble", "norm"), LILAC),
     (("batchensemble", "repeated"), RED),
     (("batchensemble", "mean"), OLIVE),
@@ -50,8 +52,8 @@ _FAMILIES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 _FURTHER = (RED, PURPLE, OLIVE, SKY, ORANGE, GREEN, BLUE, GREY)
 _MARKERS = {GREY: "o", BLUE: "D", ORANGE: "s", GREEN: "^", PURPLE: "v", RED: "P", SKY: "X", OLIVE: "p"}
-_MARKERS |= {BROWN: "<", LILAC: ">", ROSE: "8", PINE: "H"}
-_FURTHER_MARKERS = ("h", "*", "d")
+_MARKERS |= {BROWN: "<", LILAC: ">", ROSE: "8", PINE: "H", WINE: "h"}
+_FURTHER_MARKERS = ("*", "d")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2, 1, 1, 1, 1, 1, 2)), (0, (12, 4)))
 
 RC: dict[str, Any] = {

@@ -22,6 +22,16 @@ def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
     return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
 
 
+def as_kept(prediction: Prediction) -> Prediction:
+    """Return a prediction as records keep it, in half precision: what is made of it is the same without the networks.
+
+    Examples:
+        >>> as_kept(Prediction(torch.tensor([[[1.0001, 1.0]]]))).outputs
+        tensor([[[1., 1.]]])
+    """
+    return Prediction(prediction.outputs.half().float())
+
+
 @dataclass(frozen=True, eq=False)
 class RecordedPart:
     """One part of a method, as its record knows it."""

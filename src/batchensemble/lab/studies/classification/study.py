@@ -15,7 +15,7 @@ from batchensemble.lab.studies.classification.classifier import Classifier
 from batchensemble.lab.studies.classification.corrupted import corrupted_sets
 from batchensemble.lab.studies.classification.pictures import choose_pictures
 from batchensemble.lab.studies.classification.recipe import Recipe
-from batchensemble.lab.studies.classification.recorded import RecordedClassifier, arrays_of
+from batchensemble.lab.studies.classification.recorded import RecordedClassifier, arrays_of, as_kept
 from batchensemble.lab.studies.classification.trainer import Trainer, trainer_of
 from batchensemble.lab.studies.images import UNSEEN, Sets, load_images
 from batchensemble.lab.studies.parts import cost_of, weights_folder
@@ -176,6 +176,7 @@ def measure_pictures(setup: Setup) -> Outcome:
     ours = setup.trained_or_recorded(setup.settings.recipe)
     prediction, labels = ours.on_test()
     alone, _ = setup.trained_or_recorded(setup.settings.against or Recipe()).on_test()
+    prediction, alone = as_kept(prediction), as_kept(alone)
     rows = choose_pictures(prediction, alone, labels, setup.run.seed)
     arrays = {
         "pictures": setup.test.images[rows].numpy(),
