@@ -4,10 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import register_decomposition
 
 from batchensemble.nn.integers import as_integer
-from batchensemble.nn.tracing import only_computes
+from batchensemble.nn.tracing import is_exporting, only_computes
 
 
 def _checked_ids(ids: Tensor, members: int) -> Tensor:
@@ -31,11 +30,6 @@ def far_from_negative(ids: Tensor) -> Tensor:
         tensor([ True,  True, False])
     """
     return ids & (2**63 - 1)
-
-
-@register_decomposition(torch.ops.batchensemble.checked_ids.default)
-def _in_onnx(ids: Tensor, members: int) -> Tensor:
-    return far_from_negative(ids)  # a graph of torch's own operators; its gather refuses ids that are too large
 
 
 @_in_a_graph.register_fake
@@ -63,6 +57,8 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
                 f"member must be one integer or one id for each of the {rows} rows, got shape {tuple(member.shape)}"
             )
         ids = member.to(device, torch.long)  # uint8 would index as a mask
+        if is_exporting():  # into a graph of torch's own operators, whose gather refuses ids that are too large
+            return far_from_negative(ids)
         return _checked_ids(ids, members) if only_computes(ids) else _in_a_graph(ids, members)
     return checked_member(member, members)
 
