@@ -28,6 +28,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         classification.cifar_paper_members,
         classification.cifar_paper_shifted,
         classification.cifar100_paper,
+        classification.cifar100_leads,
         classification.cifar_small,
         classification.cifar_short,
         classification.cifar_short_shifted,

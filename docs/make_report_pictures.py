@@ -15,6 +15,7 @@ from batchensemble.lab.report import Figure
 PICTURES: dict[str, tuple[str, Scale, str, dict[str, str]]] = {
     "recipes": ("recipes", "paper", "recipes", {}),
     "reliability": ("cifar-calibration", "paper", "reliability", {"data": "CIFAR-10"}),
+    "reliability-cifar100": ("cifar-calibration", "paper", "reliability", {"data": "CIFAR-100"}),
     "tables": ("tables", "small", "curves", {}),
     "diversity": ("cifar-diversity", "paper", "base_disagreement_over_error", {"share": "100 %"}),
 }
