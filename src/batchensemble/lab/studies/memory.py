@@ -2,8 +2,8 @@
 
 import ctypes
 
-_TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of <malloc.h>
-_MOST, _ALLOWED = 2**30, 2**25  # bytes; older releases of glibc refuse blocks of more than 32 MiB
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of <malloc.h>
+_MOST = 2**30  # bytes
 
 
 def keep_freed_memory() -> bool:
@@ -20,5 +20,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    # The size of blocks first: once either is set, glibc stops adapting both to what is freed.
-    return any(mallopt(_MMAP, size) for size in (_MOST, _ALLOWED)) and bool(mallopt(_TRIM, _MOST))
+    # No blocks from mmap at all: those are returned at once, and older releases allow no threshold above 32 MiB.
+    return bool(mallopt(_MMAP_MAX, 0)) and bool(mallopt(_TRIM_THRESHOLD, _MOST))
