@@ -12,6 +12,8 @@ from batchensemble.lab.experiments.lifelong_methods import (
     FROZEN_NORM,
     LATERALS,
     OWN_NORM,
+    OWN_NORM_4,
+    OWN_NORM_16,
     PNN,
     RANK_4,
     SEPARATE,
@@ -78,7 +80,9 @@ LIFELONG_OPTIONS = Experiment(
     "begins r and s as the first task's instead of as random signs; so do all below it but the next.",
     study=LIFELONG,
     scales=grids(
-        SETTINGS, BATCH, FROM_FIRST, FROM_SIMILAR, FROZEN_NORM, OWN_NORM, RANK_4, LATERALS, seeds={"paper": 5}
+        SETTINGS,
+        *(BATCH, FROM_FIRST, FROM_SIMILAR, FROZEN_NORM, OWN_NORM, RANK_4, OWN_NORM_4, OWN_NORM_16, LATERALS),
+        seeds={"paper": 5},
     ),
     show=(
         comparison("average_accuracy", "train_accuracy", COMPUTE, "parameters"),

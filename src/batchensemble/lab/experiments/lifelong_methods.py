@@ -21,6 +21,8 @@ FROM_SIMILAR = "BatchEnsemble, from the most similar task"
 FROZEN_NORM = "BatchEnsemble, frozen statistics"
 OWN_NORM = "BatchEnsemble, own norms"
 RANK_4 = "BatchEnsemble, rank 4"
+OWN_NORM_4 = "BatchEnsemble, own norms, rank 4"
+OWN_NORM_16 = "BatchEnsemble, own norms, rank 16"
 LATERALS = "BatchEnsemble, lateral connections"
 
 METHODS: Mapping[str, methods.Method] = {
@@ -37,6 +39,8 @@ METHODS: Mapping[str, methods.Method] = {
     FROZEN_NORM: methods.BatchEnsemble(start="first", norm="shared"),
     OWN_NORM: methods.BatchEnsemble(start="first", norm="member"),
     RANK_4: methods.BatchEnsemble(start="first", rank=4),
+    OWN_NORM_4: methods.BatchEnsemble(start="first", norm="member", rank=4),
+    OWN_NORM_16: methods.BatchEnsemble(start="first", norm="member", rank=16),
     LATERALS: methods.BatchEnsemble(start="first", laterals=2),
 }
 
