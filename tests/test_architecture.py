@@ -151,6 +151,10 @@ def test_files_and_functions_stay_small(path: Path) -> None:
             assert length(node) <= 40, f"{node.name} in {path.name} has {length(node)} lines"
 
 
+def test_docstrings_name_what_a_function_returns() -> None:
+    assert [path for path in FILES if re.search(r'^ *r?"""(Returns?|Gets?) ', path.read_text(), re.MULTILINE)] == []
+
+
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines of the body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) else function.body

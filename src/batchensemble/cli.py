@@ -330,7 +330,7 @@ def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
 
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
-    """Return the experiments with these ids; `all` stands for those that have the scale."""
+    """The experiments with these ids; `all` stands for those that have the scale."""
     for name in ids:
         if name not in (*EXPERIMENTS, "all"):
             near = difflib.get_close_matches(name, EXPERIMENTS, 1)

@@ -81,7 +81,7 @@ class Record:
         object.__setattr__(self, "metrics", plain(self.metrics))
 
     def untimed(self) -> "Record":
-        """Return a copy without its timings, which mean nothing if other work shared the machine.
+        """A copy without its timings, which mean nothing if other work shared the machine.
 
         Examples:
             >>> metrics = {"accuracy": 0.5, "training_seconds": 60.0, "tokens_per_second": 9.0}
@@ -136,12 +136,12 @@ def plain(value: Any) -> Any:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name, as they are."""
+    """The fields of a dataclass by name, as they are."""
     return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def content_key(content: Any) -> str:
-    """Return twelve hexadecimal digits that identify a content, whatever the order of its keys.
+    """Twelve hexadecimal digits that identify a content, whatever the order of its keys.
 
     Examples:
         >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})

@@ -50,7 +50,7 @@ def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
 
 
 def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]) -> Tensor:
-    """Return `(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
+    """`(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
 
     Args:
         images: `(N, C, H, W)`; float images are assumed to be in `[0, 1]` and keep their dtype.

@@ -61,7 +61,7 @@ class ImageFolder(Dataset[Any]):
 
 
 def class_names(root: Path) -> tuple[str, ...]:
-    """Return the names of the class folders in a folder.
+    """The names of the class folders in a folder.
 
     Raises:
         FileNotFoundError: there are none.
@@ -89,7 +89,7 @@ def _random_box(width: int, height: int) -> tuple[Box, bool]:
 
 
 def _middle_box(width: int, height: int, share: float = 0.875) -> Box:
-    """Return the central square over 7/8 of the shorter side: 224 of 256."""
+    """The central square over 7/8 of the shorter side: 224 of 256."""
     side = share * min(width, height)
     x, y = (width - side) / 2, (height - side) / 2
     return x, y, x + side, y + side

@@ -125,7 +125,7 @@ QUANTITIES = {known.metric: known for known in _KNOWN}
 
 
 def quantity(metric: "str | Quantity") -> Quantity:
-    """Return the quantity of a metric; an unknown one is shown under its own name, to three digits.
+    """The quantity of a metric; an unknown one is shown under its own name, to three digits.
 
     Examples:
         >>> quantity("relative_time").heading

@@ -103,7 +103,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def compare(method: Method, settings: Settings, fabric: "Fabric") -> list[dict[str, float]]:
-    """Return seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
+    """Seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
 
     Raises:
         ValueError: one of them does not fit in memory.

@@ -55,7 +55,7 @@ class Settings:
     samples: int = 16
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
+        """The settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method), "hidden": list(self.hidden)}
 
     @classmethod
@@ -87,7 +87,7 @@ class TableBatches:
         return len(self.data) // self.size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch."""
+        """The batches of an epoch."""
         order = shuffled([seed_of(stream.order, number) for stream in self.streams], len(self.data), self.size)
         for chosen in order.to(self.data.rows.device):
             yield Batch(self.data.rows[chosen], self.data.labels[chosen])
@@ -110,7 +110,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def predict_rows(settings: Settings, parts: list[TrainedPart], data: Table, fabric: "Fabric", seed: int) -> Prediction:
-    """Return every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
+    """Every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
     return predict(settings.method, parts, data.rows.split(AT_ONCE), fabric, settings.samples, seed)
 
 

@@ -70,7 +70,7 @@ def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iter
 
 
 def is_one_of_several(devices: int = 1) -> bool:
-    """Return whether this process is one of several that train together, or will be if it asks for `devices`."""
+    """Whether this process is one of several that train together, or will be if it asks for `devices`."""
     return devices > 1 or int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 

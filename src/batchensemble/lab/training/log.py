@@ -55,7 +55,7 @@ class Log:
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:
-    """Return the lines of all epochs logged so far."""
+    """The lines of all epochs logged so far."""
     return read_lines(folder / "log.jsonl")
 
 

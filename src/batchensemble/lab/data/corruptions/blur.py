@@ -39,7 +39,7 @@ def defocus_blur(x: Floats, severity: int, _: Randoms) -> Floats:
 
 
 def disc(radius: float, alias: float, reach: int = 3) -> Floats:
-    """Return a normalised, softened disc `(2 reach + 1, 2 reach + 1)`."""
+    """A normalised, softened disc `(2 reach + 1, 2 reach + 1)`."""
     from scipy.ndimage import correlate1d
 
     line = np.arange(-reach, reach + 1)

@@ -59,7 +59,7 @@ class AlphaDivergenceAgent(Agent):
         self._optimiser = torch.optim.Adam(parameters, lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the outputs of a network drawn from the posterior."""
+        """The outputs of a network drawn from the posterior."""
         layers, _ = self._networks(1)
         return answer(layers, contexts)
 
@@ -72,7 +72,7 @@ class AlphaDivergenceAgent(Agent):
             self._optimiser.step()
 
     def energy(self, seen: Seen) -> Tensor:
-        """Return the energy to minimise, `(trials,)`."""
+        """The energy to minimise, `(trials,)`."""
         alpha, count, rows = self.method.alpha, len(self.history), seen.arms.shape[2]
         layers, cost = self._networks(self.method.samples)
         outputs = forward(layers, seen.contexts)[1].unflatten(0, (self.setting.trials, -1))

@@ -80,7 +80,7 @@ class MultitaskProcess:
                 self._optimiser.step()
 
     def posterior(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
+        """Mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
         trials, width = contexts.shape
         arms = torch.arange(self._arms, device=contexts.device).expand(trials, -1)
         self._model.eval()
@@ -104,7 +104,7 @@ def _rows(contexts: Tensor, arms: Tensor) -> Tensor:
 
 
 def _squared_distance(first: Tensor, second: Tensor) -> Tensor:
-    """Return `|x - y|^2` of all pairs, without a tensor of differences."""
+    """`|x - y|^2` of all pairs, without a tensor of differences."""
     squares = first.square().sum(-1)[..., None] + second.square().sum(-1)[..., None, :]
     return (squares - 2 * first @ second.mT).clamp(min=0)
 

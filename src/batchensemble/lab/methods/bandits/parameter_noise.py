@@ -45,7 +45,7 @@ class ParameterNoiseAgent(NetworkAgent):
         self.noise = torch.full((setting.trials, 1, 1), method.noise, device=self.streams.device)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the perturbed network's outputs."""
+        """The perturbed network's outputs."""
         return answer(self._shaken(), contexts)
 
     def learn(self) -> None:

@@ -41,7 +41,7 @@ class DEN:
     split: float = 0.05
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Expandable":
-        """Return the network at its initial widths."""
+        """The network at its initial widths."""
         generator = torch.Generator().manual_seed(seed)
         return Expandable(self, Growing(network(generator), generator), seed)
 
@@ -124,7 +124,7 @@ class Expandable(Stamped):
     # ---- parts of phases -----------------------------------------------------------------------------------------
 
     def _connected(self) -> Masks:
-        """Return masks of the weights between units that are connected to the head by a path of present weights."""
+        """Masks of the weights between units that are connected to the head by a path of present weights."""
         head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
         reached = (head.weight.abs() > ZERO).any(0)
         masks: Masks = []
@@ -136,7 +136,7 @@ class Expandable(Stamped):
         return masks
 
     def _drifted(self, place: int, was: Tensor) -> Tensor:
-        """Return the units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
+        """The units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
         weight = self.net.weights()[place][0]
         distance = (weight[: len(was), : was.shape[1]] - was).flatten(1).norm(dim=1)
         most = ceil(self.method.share * self.net.first_widths[place])
@@ -166,7 +166,7 @@ class Expandable(Stamped):
         head.weight = nn.Parameter(head.weight.detach()[:, kept[-1]])
 
     def _shrink(self, lesson: Lesson, module: nn.Module) -> Callable[[], None]:
-        """Return the proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
+        """The proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
         step = lesson.training.lr * self.method.sparsity
 
         @torch.no_grad()

@@ -16,7 +16,7 @@ class Finetune:
     """Every task trains the whole network; nothing protects what it learned before."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "OneNetwork":
-        """Return the network, without any head yet."""
+        """The network, without any head yet."""
         return OneNetwork(network(torch.Generator().manual_seed(seed)), seed)
 
 

@@ -55,7 +55,7 @@ class Column(nn.Module):
         self.adapters = nn.ModuleList(Adapter(earlier, width) for width in widths)
 
     def block(self, level: int, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
-        """Return the block's output for its own input and those of earlier columns."""
+        """The block's output for its own input and those of earlier columns."""
         if level and earlier:
             x = x + self.adapters[level - 1](earlier)
         output: Tensor = self.trunk.blocks[level](x)
@@ -98,5 +98,5 @@ class Columns(Student):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return the logits of the task's column."""
+        """The logits of the task's column."""
         return self._answer(images, task)

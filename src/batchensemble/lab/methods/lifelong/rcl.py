@@ -40,7 +40,7 @@ class RCL:
     most: float = 0.25
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Reinforced":
-        """Return the network at its initial widths, with an untrained controller."""
+        """The network at its initial widths, with an untrained controller."""
         generator = torch.Generator().manual_seed(seed)
         return Reinforced(self, Growing(network(generator), generator), seed)
 
@@ -53,7 +53,7 @@ class Trial(nn.Module):
         self.net, self.head = net, head
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits of the newest task."""
+        """The logits of the newest task."""
         answers: Tensor = self.head(self.net(x, self.net.widths))
         return answers
 

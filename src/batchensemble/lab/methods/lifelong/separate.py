@@ -37,6 +37,6 @@ class ManyNetworks(Student):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return the logits of the task's network."""
+        """The logits of the task's network."""
         answers: Tensor = self.nets[task](images)
         return answers

@@ -50,12 +50,12 @@ def comparison(
 
 
 def _spread(lines: Iterable[Line]) -> bool:
-    """Return whether any number has a ±, which needs an explanation."""
+    """Whether any number has a ±, which needs an explanation."""
     return any(cell.ours is not None and cell.ours.spread is not None for line in lines for cell in line.cells)
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the labels of every row of which something was run, in grid order; of all rows if nothing was."""
+    """The labels of every row of which something was run, in grid order; of all rows if nothing was."""
     places = [place for place in evidence.places if place.record] or evidence.places
     run = {tuple(place.labels.get(key, "") for key in keys) for place in places}
     found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)

@@ -52,7 +52,7 @@ class Curve:
         return cls(np.asarray(places, dtype=np.float64), y)
 
     def mean_and_band(self, band: Band) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return mean and half-width of the band at every position; the width of a single seed is zero."""
+        """Mean and half-width of the band at every position; the width of a single seed is zero."""
         there = np.isfinite(self.y)
         count = there.sum(0)
         mean = np.where(there, self.y, 0).sum(0) / np.maximum(count, 1)
@@ -61,7 +61,7 @@ class Curve:
         return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
 
     def covers(self, other: "Curve", within: float) -> bool:
-        """Return whether its means are those of another curve, up to `within`."""
+        """Whether its means are those of another curve, up to `within`."""
         if self.x.shape != other.x.shape or not np.array_equal(self.x, other.x):
             return False
         return np.allclose(self.mean, other.mean, rtol=1e-9, atol=within, equal_nan=True)
@@ -173,7 +173,7 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None
 
 
 def far_apart(curves: Iterable[Curve]) -> bool:
-    """Return whether the high curves are so far above that the low ones would overlap on a linear axis.
+    """Whether the high curves are so far above that the low ones would overlap on a linear axis.
 
     Examples:
         >>> curves = [Curve.over([([1, 2], [0.0, end])]) for end in (6.0, 100.0)]

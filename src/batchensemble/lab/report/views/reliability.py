@@ -105,7 +105,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
 
 
 def _headline(name: str, part: Evidence) -> str:
-    """Return a name with its ECE below it."""
+    """A name with its ECE below it."""
     ece = part.summary("ece")
     wrapped = textwrap.fill(name, 20)
     return f"{wrapped}\nECE {quantity('ece').summary(ece)} %" if ece else wrapped

@@ -41,7 +41,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def _settings(run: Run) -> Settings:
-    """Return the settings of a run, its lists turned back into tuples."""
+    """The settings of a run, its lists turned back into tuples."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in run.settings.items()
     }
@@ -60,7 +60,7 @@ def _measured(case: Case, settings: Settings, device: torch.device, progress: Pr
 
 
 def _rows(case: Case, found: Measures) -> Iterator[dict[str, Any]]:
-    """Yield every way over every denominator, as far as both were measured."""
+    """Every way over every denominator, as far as both were measured."""
     for way, denominator in itertools.product(case.ways, case.denominators):
         ours, theirs = found[way], found[denominator]
         if ours is not None and theirs is not None:
@@ -68,7 +68,7 @@ def _rows(case: Case, found: Measures) -> Iterator[dict[str, Any]]:
 
 
 def _too_large(measured: Iterable[tuple[Case, Measures]]) -> dict[str, str]:
-    """Return what could not be measured for want of memory."""
+    """What could not be measured for want of memory."""
     return {
         f"{case.name}: {name}": "it does not fit in memory"
         for case, found in measured

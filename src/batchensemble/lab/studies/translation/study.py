@@ -98,7 +98,7 @@ def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed
 
 
 def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int = 1) -> dict[str, Any]:
-    """Return curves against steps, target tokens of all processes, and time (without validation)."""
+    """Curves against steps, target tokens of all processes, and time (without validation)."""
     seconds = list(accumulate(line["seconds"] - line["evaluation_seconds"] for line in log))
     tokens = list(accumulate(round(line["tokens"] * recipe.epoch * processes) for line in log))
     steps = [recipe.epoch * (place + 1) for place in range(len(log))]
@@ -119,7 +119,7 @@ def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int 
 def to_perplexity(
     log: Sequence[Mapping[str, float]], recipe: Recipe, learnt: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """Return steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
+    """Steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
     target = recipe.until_perplexity
     if target is None:
         return {}
