@@ -34,7 +34,7 @@ class Archive:
         """The unpacked folder in `root`, every file checked; what is missing is downloaded and unpacked.
 
         Raises:
-            FileNotFoundError: A file of the folder is missing.
+            FileNotFoundError: a file of the folder is missing.
             ValueError: the archive or a file does not have the published checksum.
         """
         folder = root / self.folder

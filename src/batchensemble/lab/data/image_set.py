@@ -15,10 +15,9 @@ class ImageSet:
         labels: one label in `[0, classes)` for every image.
         classes: number of classes, not all of which need occur.
         name: name of the set, for records and figures.
-        class_names: A name for every class, or empty.
+        class_names: a name for every class, or empty.
 
     Examples:
-        >>> import torch
         >>> images = torch.zeros(4, 3, 32, 32, dtype=torch.uint8)
         >>> data = ImageSet(images, torch.tensor([0, 1, 0, 1]), classes=2, name="black")
         >>> len(data), data.subset(0.5).labels.tolist()

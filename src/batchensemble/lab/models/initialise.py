@@ -15,7 +15,6 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
         generator: source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> layer = torch.nn.Linear(1000, 1000)
         >>> he_normal_(layer, torch.Generator().manual_seed(0))
         >>> round(layer.weight.var().item() * 1000, 1), layer.bias.abs().max().item()
@@ -36,7 +35,6 @@ def uniform_(net: nn.Module, generator: torch.Generator | None = None) -> None:
         generator: source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> layer = torch.nn.Linear(100, 1000)
         >>> uniform_(layer, torch.Generator().manual_seed(0))
         >>> [round(tensor.abs().max().item(), 2) for tensor in (layer.weight, layer.bias)]

@@ -67,7 +67,7 @@ def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int =
 
     Raises:
         FileNotFoundError: the file of this corruption, or `labels.npy`, is missing.
-        ValueError: A file does not have the published layout, or the name or severity is unknown.
+        ValueError: a file does not have the published layout, or the name or severity is unknown.
     """
     check_name(name)
     check_severity(severity)

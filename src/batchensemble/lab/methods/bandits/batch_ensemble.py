@@ -46,7 +46,7 @@ class BatchEnsembleAgent(NetworkAgent):
     """`BatchEnsemble` while it plays.
 
     `be.nn.Linear` has one W, but here there is one for every trial. So equation 5 is written out again, folded, with
-    the trials in front: `W_tm = W_t o s_tm r_tm^T`. A test compares its values and gradients with those of
+    the trials in front: `W_tm = W_t ∘ s_tm r_tmᵀ`. A test compares its values and gradients with those of
     `be.convert`.
     """
 

@@ -96,7 +96,7 @@ def _logs(part: Evidence) -> dict[str, list[Lines]]:
 
 
 def _log_panels(logs: Mapping[str, Sequence[Lines]], shown: Sequence[Quantity]) -> dict[str, tuple[Curves, Quantity]]:
-    """Return, by metric, the curves that have points."""
+    """The curves that have points, by metric."""
     panels: dict[str, tuple[Curves, Quantity]] = {}
     for one in shown:
         curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in logs.items()}
