@@ -222,7 +222,7 @@ class Learner(nn.Module):
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
             "data": [of_rows(part, workers) for part in parts],
-            "laterals": [head.sources for head in trainee.heads],
+            "laterals": [head.sources for head in trainee.task_heads],
             "options": [begins.start, begins.laterals, begins.seed, self.network.learned, self._settled],
             "shared weights": digest(files.fingerprints(self.network.ensemble.net)),
         }
@@ -231,7 +231,7 @@ class Learner(nn.Module):
     def _joined_by(self, trainee: Tasks) -> Tasks:
         """All tasks, those in training included."""
         if not self._settled:
-            return Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
+            return Tasks(trainee.ensemble, trainee.names, trainee.task_heads)
         network = self.network.twin()
         network.adopt(trainee)
         return network

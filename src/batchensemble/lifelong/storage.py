@@ -26,7 +26,7 @@ def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | 
         path: the file; replaced in one move.
         shared: fingerprints of what all tasks share, for callers that save several.
     """
-    head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
+    head = tasks.task_heads[place]
     header = {
         "name": tasks.names[place],
         "classes": head.classes,

@@ -37,8 +37,7 @@ class OneNetwork(Student):
 
     def add_head(self, lesson: Lesson) -> nn.Linear:
         """Add a head for the lesson's task."""
-        device = next(self.trunk.parameters()).device
-        head = lesson.new_head(self.trunk.features, self.seed).to(device)
+        head = lesson.new_head(self.trunk.features, self.seed, self.trunk)
         self.heads.append(head)
         return head
 

@@ -51,10 +51,10 @@ class Lesson:
         # Not `seed_of`: in run 0, which records have, a task's seed is its number.
         return MOST_TASKS * run + self.number
 
-    def new_head(self, features: int, run: int) -> nn.Linear:
-        """An untrained linear head for the task, drawn by its seed in the run."""
+    def new_head(self, features: int, run: int, body: nn.Module) -> nn.Linear:
+        """An untrained linear head for the task, drawn by its seed in the run, on the device of the network below."""
         with seeded(self.seed_in(run)):
-            return nn.Linear(features, self.classes)
+            return nn.Linear(features, self.classes).to(next(body.parameters()).device)
 
     def metered(self, account: Account) -> Training:
         """The training with every step metered and every epoch noted in the account."""

@@ -82,7 +82,7 @@ class Columns(Student):
         seed = lesson.seed_in(self.seed)
         trunk = self.network(torch.Generator().manual_seed(seed))
         with seeded(seed):
-            column = Column(trunk, lesson.new_head(trunk.features, self.seed), len(self.columns))
+            column = Column(trunk, lesson.new_head(trunk.features, self.seed, trunk), len(self.columns))
         return column.to(next(trunk.parameters()).device)
 
     def _answer(self, images: Tensor, task: int) -> Tensor:

@@ -88,8 +88,7 @@ class Reinforced(Stamped):
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
         """Train a network's new units (all units for the first task) and head."""
-        head = lesson.new_head(net.widths[-1], self.seed)
-        trial = Trial(net, head.to(next(net.parameters()).device)).train()
+        trial = Trial(net, lesson.new_head(net.widths[-1], self.seed, net)).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
         lesson.train(
             trial,

@@ -30,7 +30,7 @@ class ManyNetworks(Student):
     def learn(self, lesson: Lesson) -> None:
         """Train a new network."""
         trunk = self.network(torch.Generator().manual_seed(lesson.seed_in(self.seed)))
-        head = lesson.new_head(trunk.features, self.seed).to(next(trunk.parameters()).device)
+        head = lesson.new_head(trunk.features, self.seed, trunk)
         net = nn.Sequential(trunk, head).train()
         lesson.train(net, net, net)
         self.nets.append(net.eval())
