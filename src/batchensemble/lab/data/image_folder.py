@@ -88,8 +88,8 @@ def _random_box(width: int, height: int) -> tuple[Box, bool]:
     return _middle_box(width, height), bool(torch.rand(()) < 0.5)
 
 
-def _middle_box(width: int, height: int, share: float = 0.875) -> Box:
+def _middle_box(width: int, height: int) -> Box:
     """The central square over 7/8 of the shorter side: 224 of 256."""
-    side = share * min(width, height)
+    side = 0.875 * min(width, height)
     x, y = (width - side) / 2, (height - side) / 2
     return x, y, x + side, y + side

@@ -50,7 +50,7 @@ def not_drawn(kinds: Mapping[str, Evidence], *arrays: str) -> str:
         >>> not_drawn({"Single": Evidence("cifar", "smoke", ())}, "logits")
         ''
     """
-    counts = {name: (len(part.results), len(list(part.with_array(*arrays)))) for name, part in kinds.items()}
+    counts = {name: (len(part.results), len(list(part.with_arrays(*arrays)))) for name, part in kinds.items()}
     lacking = [
         f"{name} ({there - kept} of {there} runs)" if kept else name
         for name, (there, kept) in counts.items()

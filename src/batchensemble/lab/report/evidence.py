@@ -178,11 +178,9 @@ class Evidence:
             if result.record.metrics.get(metric) is not None:
                 yield result, result.record.metrics[metric]
 
-    def with_array(self, *names: str, **labels: str) -> Iterator[Result]:
+    def with_arrays(self, *names: str) -> Iterator[Result]:
         """Every result that has these arrays."""
-        for result in self.where(**labels).results:
-            if set(names) <= set(result.record.arrays):
-                yield result
+        return (result for result in self.results if set(names) <= set(result.record.arrays))
 
 
 def number_of(record: Record, metric: str) -> float | None:

@@ -95,15 +95,15 @@ class _Pair:
         return claim.holds.verdict(value, error, self.freedom, one_seed=self.one_seed)
 
 
-def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
-    """The claim that `this` exceeds `than` in a metric by more than `by` (in the metric's own unit).
+def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str) -> View:
+    """The claim that `this` exceeds `than` in a metric.
 
     Examples:
         >>> view = higher("accuracy", {"method": "BatchEnsemble"}, {"method": "Single"}, "It beats one network.")
         >>> view(Evidence("cifar", "smoke", ())).verdict.value
         'not measured'
     """
-    return _compare(metric, this, than, _Claim(claim, Span(low=math.nextafter(by, math.inf))))
+    return _compare(metric, this, than, _Claim(claim, Span(low=math.nextafter(0.0, math.inf))))
 
 
 def lower(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, counted: bool = False) -> View:

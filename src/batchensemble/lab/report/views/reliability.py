@@ -74,7 +74,7 @@ def _draw(canvas: "Canvas", drawn: Mapping[str, Reliability], across: int) -> No
 def _diagram(part: Evidence) -> Reliability | None:
     import torch
 
-    results = list(part.with_array(*ARRAYS))
+    results = list(part.with_arrays(*ARRAYS))
     if not results:
         return None
     probs = [

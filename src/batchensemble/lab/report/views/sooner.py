@@ -56,12 +56,11 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
 
 def _curves(evidence: Evidence, metric: str, x: str, labels: Labels) -> list[Curve]:
     """The curve of every seed."""
-    found = (
+    return [
         (np.asarray(result.record.metrics[x], dtype=np.float64), np.asarray(values, dtype=np.float64))
         for result, values in evidence.with_metric(metric, **labels)
         if x in result.record.metrics
-    )
-    return list(found)
+    ]
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
