@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from batchensemble.disk import Busy
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import FORMAT, CorruptRecord, NewerRecord, Store, UnreadableRecord
+from batchensemble.locks import Busy
 
 RUN = Run("counting", {"to": 3}, "smoke")
 
@@ -166,7 +166,7 @@ def holder(path):
     code = f"""
         import time
         from pathlib import Path
-        from batchensemble.disk import locked
+        from batchensemble.locks import locked
         with locked(Path({str(path)!r})):
             print("held", flush=True)
             time.sleep(60)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchensemble.disk import locked, written_whole
+from batchensemble.disk import written_whole
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import SCALES, Record, Run
+from batchensemble.locks import locked
 
 FORMAT = 1
 """The format of records' files, raised whenever older versions would misread them; files without one have the first."""

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.disk import Busy
 from batchensemble.ensemble import convert
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
@@ -28,6 +27,7 @@ from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Epoch, Training
+from batchensemble.locks import Busy
 from batchensemble.nn.conversion.selection import Rule
 from batchensemble.nn.init import Init
 from batchensemble.nn.integers import check_count

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from batchensemble.disk import Busy, locked
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
+from batchensemble.locks import Busy, locked
 from batchensemble.optim import Diverged
 
 FAILURES = (Busy, Diverged, ImportError, OSError, ValueError, torch.OutOfMemoryError)

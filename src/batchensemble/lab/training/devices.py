@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from batchensemble.disk import locked
+from batchensemble.locks import locked
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import torch
 
-from batchensemble.disk import locked
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Method,
@@ -27,6 +26,7 @@ from batchensemble.lab.studies.lifelong.streams import Stream, open_stream
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import Precision, start_fabric
 from batchensemble.lifelong import Training
+from batchensemble.locks import locked
 
 NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
     "lenet": lambda generator, _: lenet_trunk(generator),
