@@ -36,6 +36,13 @@ SINGLE_RELEASED = "Single, released schedule"
 NAIVE_RELEASED = "Naive ensemble, released schedule"
 OWN_NORMS_RELEASED = "BatchEnsemble, norm per member, released schedule"
 
+IN_THE_PAPER = (SINGLE, DROPOUT, BATCH, NAIVE)
+BEYOND_THE_PAPER = (
+    *(REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
+    *(SINGLE_RELEASED, NAIVE_RELEASED, OWN_NORMS_RELEASED),
+)
+"""The authors' released recipe, norms per member, and networks on that recipe's schedule; see `RECIPES`."""
+
 
 def longer(base: Recipe, method: Method) -> Recipe:
     """Train half as long again, as the paper does with BatchEnsemble and dropout."""
