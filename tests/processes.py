@@ -33,3 +33,13 @@ def begun(path: Path, code: str) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     return process
+
+
+def holder(path: Path, then: str = "time.sleep(60)") -> subprocess.Popen[str]:
+    """A process that holds the lock of `path`."""
+    code = f"""
+        with locked(path):
+            print("begun", flush=True)
+            {then}
+    """
+    return begun(path, code)

@@ -2,14 +2,13 @@
 
 import errno
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import UNIX, begun, said
+from processes import UNIX, holder, said
 
 from batchensemble import locks
 from batchensemble.locks import Busy, held, locked
@@ -18,16 +17,6 @@ from batchensemble.locks import Busy, held, locked
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "checkpoint"
-
-
-def holder(path: Path, then: str = "time.sleep(60)") -> subprocess.Popen[str]:
-    """A process that holds the lock of `path`."""
-    code = f"""
-        with locked(path):
-            print("begun", flush=True)
-            {then}
-    """
-    return begun(path, code)
 
 
 def test_a_lock_goes_with_a_killed_process(path: Path) -> None:
