@@ -286,9 +286,9 @@ class Learner(nn.Module):
         """
         places = self.network.places(task, len(x), x.device)
         size = max(1, len(x)) if batch_size is None else check_count("batch_size", batch_size)
-        ids = places.split(size) if isinstance(places, Tensor) else [places] * len(x.split(size))
-        parts = [self.network(rows, place) for rows, place in zip(x.split(size), ids, strict=True)]
-        return Prediction(joined(parts)[None])
+        parts = x.split(size)
+        each = places.split(size) if isinstance(places, Tensor) else [places] * len(parts)
+        return Prediction(joined([self.network(*part) for part in zip(parts, each, strict=True)])[None])
 
     def extract(self, task: str | int) -> nn.Module:
         """A task as a plain network, `backbone` then `head`, that needs nothing from this library."""

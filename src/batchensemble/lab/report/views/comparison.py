@@ -70,9 +70,9 @@ def _line(
     with_epochs: bool,
 ) -> Line:
     cells = tuple(_cell(evidence, {**row, **block}, one) for block, one in product(blocks, shown))
-    facts = _unique(_seeds(evidence.where(**row, **block)) for block in blocks)
-    epochs = _unique(_epochs(evidence.where(**row, **block)) for block in blocks)
-    return Line(tuple(row.values()), cells, (facts, epochs) if with_epochs else (facts,))
+    parts = [evidence.where(**row, **block) for block in blocks]
+    seeds, epochs = _unique(map(_seeds, parts)), _unique(map(_epochs, parts))
+    return Line(tuple(row.values()), cells, (seeds, epochs) if with_epochs else (seeds,))
 
 
 def _cell(evidence: Evidence, labels: dict[str, str], shown: Quantity) -> Cell:
