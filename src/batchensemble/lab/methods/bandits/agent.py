@@ -69,7 +69,7 @@ class NetworkAgent(Agent):
         super().__init__(setting, training.every, training.first_pulls)
         self.training, self.nets = training, nets
         self.parameters = [tensor.requires_grad_() for tensor in self.start()]
-        self.optimiser = RMSProp(self.parameters, training)
+        self.optimizer = RMSProp(self.parameters, training)
 
     def start(self) -> list[Tensor]:
         """Draw the parameters to train: weight and bias of every layer."""
@@ -97,9 +97,9 @@ class NetworkAgent(Agent):
     def learn(self) -> None:
         """Run one training."""
         if self.training.reset_lr:
-            self.optimiser.restart()
+            self.optimizer.restart()
         for _ in range(self.training.steps):
-            self.optimiser.step(self.loss(self.minibatch()))
+            self.optimizer.step(self.loss(self.minibatch()))
 
     def minibatch(self) -> Seen:
         """Draw rows of the history, separately for every network."""

@@ -56,7 +56,7 @@ class AlphaDivergenceAgent(Agent):
         self.rhos = [draw_rho(self.streams, *shape) for shape in shapes]
         self.noise_mean, self.noise_rho = (draw(self.streams, setting.arms) for draw in (draw_mean, draw_rho))
         parameters = [*self.means, *self.rhos, self.noise_mean, self.noise_rho]
-        self._optimiser = torch.optim.Adam(parameters, lr=training.lr)
+        self._optimizer = torch.optim.Adam(parameters, lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
         """The outputs of a network drawn from the posterior."""
@@ -67,9 +67,9 @@ class AlphaDivergenceAgent(Agent):
         """Run one training."""
         for _ in range(self.method.training.steps):
             rows = self.streams.integers(len(self.history), self.method.training.batch)
-            self._optimiser.zero_grad()
+            self._optimizer.zero_grad()
             self.energy(self.history.rows(rows)).sum().backward()
-            self._optimiser.step()
+            self._optimizer.step()
 
     def energy(self, seen: Seen) -> Tensor:
         """The energy to minimise, `(trials,)`."""

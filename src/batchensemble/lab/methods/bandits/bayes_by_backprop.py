@@ -44,7 +44,7 @@ class BayesByBackpropAgent(Agent):
         self.means = [draw_mean(self.streams, *shape) for shape in shapes]
         self.rhos = [draw_rho(self.streams, *shape) for shape in shapes]
         self.biases = [draw_mean(self.streams, out, 1) for out, _ in shapes]
-        self._optimiser = torch.optim.Adam([*self.means, *self.rhos, *self.biases], lr=training.lr)
+        self._optimizer = torch.optim.Adam([*self.means, *self.rhos, *self.biases], lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
         """The outputs of a network drawn from the posterior."""
@@ -58,9 +58,9 @@ class BayesByBackpropAgent(Agent):
         """Run one training."""
         for _ in range(self.training.steps):
             rows = self.streams.integers(len(self.history), self.training.batch)
-            self._optimiser.zero_grad()
+            self._optimizer.zero_grad()
             self.loss(self.history.rows(rows)).backward()
-            self._optimiser.step()
+            self._optimizer.step()
 
     def loss(self, seen: Seen) -> Tensor:
         """The negative evidence lower bound per observation, summed over trials."""

@@ -61,7 +61,7 @@ class MultitaskProcess:
         noise = gpytorch.likelihoods.GaussianLikelihood(batch_shape=torch.Size([trials]))
         self._model = _Process(noise.to(embeddings), ArmKernel(embeddings, context_dim)).to(embeddings)
         self._objective = gpytorch.mlls.ExactMarginalLogLikelihood(noise, self._model)
-        self._optimiser = torch.optim.Adam(self._model.parameters(), lr=lr)
+        self._optimizer = torch.optim.Adam(self._model.parameters(), lr=lr)
         self.conditioned = False
 
     def condition(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
@@ -75,9 +75,9 @@ class MultitaskProcess:
         rows, rewards = self._model.train_inputs[0], self._model.train_targets
         with gpytorch.settings.max_cholesky_size(rewards.shape[1] + 1):  # exact, never conjugate gradients
             for _ in range(steps):
-                self._optimiser.zero_grad()
+                self._optimizer.zero_grad()
                 (-self._objective(self._model(rows), rewards).sum()).backward()
-                self._optimiser.step()
+                self._optimizer.step()
 
     def posterior(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """Mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""

@@ -51,7 +51,7 @@ class ParameterNoiseAgent(NetworkAgent):
     def learn(self) -> None:
         """Train the network, then adapt the noise."""
         for _ in range(self.training.steps):
-            self.optimiser.step(self.loss(self.minibatch()))
+            self.optimizer.step(self.loss(self.minibatch()))
         self._adapt()
 
     @torch.no_grad()
