@@ -259,7 +259,10 @@ class Ensemble(StandIn):
             raise
         route = current()
         if route is not None and route.fan_out is not None:
-            raise RuntimeError(f"the network never called fan_out={route.fan_out!r}")
+            raise RuntimeError(
+                f"the network never called fan_out={route.fan_out!r}, where its rows were to become all members': "
+                "name a module that its forward calls on the way to the answer"
+            )
         return output
 
     # ---- members come and go -------------------------------------------------------------------------------------
