@@ -159,6 +159,11 @@ def test_docstrings_name_what_a_function_returns() -> None:
     assert [path for path in FILES if re.search(r'^ *r?"""Returns?\b', path.read_text(), re.MULTILINE)] == []
 
 
+def test_files_of_tests_stay_small() -> None:
+    tests = Path(__file__).parent
+    assert [path for path in tests.rglob("*.py") if path.read_text().count("\n") > 400] == []
+
+
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines of the body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
