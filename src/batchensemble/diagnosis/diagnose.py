@@ -216,10 +216,10 @@ def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...
     if isinstance(inputs, Mapping):
         args, kwargs = (), dict(inputs)
     else:
-        args, kwargs = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {}
+        args, kwargs = (tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)), {}
     args, kwargs = map_tensors(lambda tensor: tensor.to(device), (args, kwargs))
     # a uint8 would index as a mask, and -100 would be its 156
-    return args, kwargs, labels if labels.is_floating_point() else labels.long()
+    return args, kwargs, (labels if labels.is_floating_point() else labels.long())
 
 
 def _similarity(model: Ensemble) -> dict[str, dict[str, float]]:

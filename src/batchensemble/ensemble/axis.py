@@ -161,7 +161,7 @@ class Edge:
     def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """Arguments given by position, each with its name; empty for one of `*args`."""
         for position, value in enumerate(args):
-            yield self.names[position] if position < self.positional else "", value
+            yield (self.names[position] if position < self.positional else ""), value
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         """The arguments that may carry rows, in the order of the network's signature."""

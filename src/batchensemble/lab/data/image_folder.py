@@ -57,7 +57,7 @@ class ImageFolder(Dataset[Any]):
         box, mirrored = _random_box(*picture.size) if self.training else (_middle_box(*picture.size), False)
         cut = picture.resize((self.size, self.size), Image.Resampling.BILINEAR, box)
         pixels = torch.from_numpy(np.array(cut)).permute(2, 0, 1)
-        return pixels.flip(2) if mirrored else pixels, label
+        return (pixels.flip(2) if mirrored else pixels), label
 
 
 def class_names(root: Path) -> tuple[str, ...]:

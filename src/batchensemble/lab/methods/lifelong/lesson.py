@@ -93,7 +93,7 @@ class Lesson:
         def objective(batch: Batch) -> tuple[Tensor, Tensor]:
             answers = logits(batch.x)
             loss = training.loss(answers, batch.y)
-            return loss + penalty() if penalty else loss, answers
+            return (loss + penalty() if penalty else loss), answers
 
         groups = be.parameter_groups(trained, training.lr, decay)
         pool, checkpoint = Pool((part or self.part,)), self._checkpoint(phase)

@@ -58,7 +58,7 @@ class Curve:
         mean = np.where(there, self.y, 0).sum(0) / np.maximum(count, 1)
         squares = np.where(there, (self.y - mean) ** 2, 0).sum(0)
         width = np.sqrt(squares / np.maximum(count - 1, 1))
-        return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
+        return np.where(count > 0, mean, np.nan), (width / np.sqrt(count.clip(1)) if band == "error" else width)
 
     def covers(self, other: "Curve", within: float) -> bool:
         """Whether its means are those of another curve, up to `within`."""

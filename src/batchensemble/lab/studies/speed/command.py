@@ -116,7 +116,7 @@ def exceeded(rows: Sequence[Row], limits: Mapping[str, float]) -> Iterator[str]:
     """
     ours = {row["case"]: row for row in rows if row["way"] == OURS and row["denominator"] == LIMIT}
     for name, limit in limits.items():
-        case, metric = name.removeprefix(MEMORY), "memory_ratio" if name.startswith(MEMORY) else "ratio"
+        case, metric = name.removeprefix(MEMORY), ("memory_ratio" if name.startswith(MEMORY) else "ratio")
         found = ours[case][metric] if case in ours else None
         if found is None:
             why = ", memory is on a GPU only" if case in ours else ""

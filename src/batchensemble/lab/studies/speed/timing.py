@@ -114,7 +114,7 @@ def _warm(make: Make, compiled: bool) -> tuple[Work, str]:
         if not compiled:
             raise
         return _warm(make, compiled=False)
-    return work, "compiled" if compiled else "eager"
+    return work, ("compiled" if compiled else "eager")
 
 
 def _on_gpu(work: Work) -> float:
