@@ -138,7 +138,8 @@ def _classified(model: Ensemble, args: Any, kwargs: Any, labels: Tensor) -> tupl
     else:
         classes = prediction.class_dim % (outputs.ndim - 1) + 1
         answers = replace(prediction, outputs=outputs).member_probs.movedim(classes, -1)
-        rows -= model.settings.class_dim % (outputs.ndim - 1) < rows  # of the answer's axes, labels lack the classes
+        if model.settings.class_dim % (outputs.ndim - 1) < rows:  # labels lack the axis of the classes
+            rows -= 1
     aligned = _rows_first(labels.cpu(), rows)
     if aligned.shape != answers.shape[1:-1]:
         raise ValueError(f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(outputs.shape[1:])}")

@@ -62,7 +62,7 @@ class Tasks(nn.Module):
         return joined(parts)[torch.cat([rows for _, rows in places]).argsort()]
 
     def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
-        head = cast(TaskHead, self.heads[place])  # alone: there may be a thousand
+        head = cast(TaskHead, self.heads[place])  # not all heads: there may be a thousand
         home = self._earlier[0] or self
         others = [home.seen(x, source) for source in head.sources]
         return head(features, others)  # type: ignore[no-any-return]
