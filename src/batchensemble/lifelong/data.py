@@ -86,7 +86,7 @@ class Part:
             )
 
 
-def parts_of(tasks: Mapping[str, TaskData], classes: Mapping[str, int], known: Sequence[str] = ()) -> tuple[Part, ...]:
+def parts_of(tasks: Mapping[str, TaskData], classes: Mapping[str, int], known: Sequence[str]) -> tuple[Part, ...]:
     """Make parts of the data of tasks that are learned together.
 
     Args:

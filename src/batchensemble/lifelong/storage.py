@@ -51,7 +51,7 @@ def read(path: Path, kind: str) -> Stored:
     return Stored(path, *files.read(path, kind))
 
 
-def load_task_(tasks: Tasks, path: Path, rule: HeadRule, name: str | None = None) -> str:
+def load_task_(tasks: Tasks, path: Path, rule: HeadRule, name: str | None) -> str:
     """Add the task in a file from elsewhere, as the newest one, and return its name.
 
     Args:

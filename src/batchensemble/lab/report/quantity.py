@@ -78,7 +78,7 @@ def sentence(names: Iterable[str]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _percent(metric: str, name: str, better: Literal["higher", "lower"] | None = None) -> Quantity:
+def _percent(metric: str, name: str, better: Literal["higher", "lower"]) -> Quantity:
     return Quantity(metric, name, "%", 100.0, 2, better)
 
 

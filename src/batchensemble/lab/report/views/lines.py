@@ -113,13 +113,13 @@ def draw_curves(
             panel.fill_between(curve.x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
 
 
-def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
+def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float) -> None:
     """Draw curves for comparison: thin, grey, without a legend."""
     for name, curve in curves.items():
         panel.plot(curve.x, factor * curve.mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
 
 
-def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
+def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float) -> None:
     """Write the names of curves at their right ends, moved apart where they would overlap."""
     panel.set_ylim(panel.get_ylim())
     to_share = panel.transScale + panel.transLimits

@@ -48,9 +48,7 @@ def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Ten
     return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing, share)
 
 
-def translated(
-    logits: Tensor, target: Tensor, smoothing: float = 0.0, share: Tensor | None = None
-) -> dict[str, Tensor]:
+def translated(logits: Tensor, target: Tensor, smoothing: float, share: Tensor | None = None) -> dict[str, Tensor]:
     r"""The mean loss per token, which is minimised, the same without smoothing, and the number of tokens.
 
     `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, without padding.

@@ -97,7 +97,7 @@ def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed
     }
 
 
-def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int = 1) -> dict[str, Any]:
+def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int) -> dict[str, Any]:
     """Curves against steps, target tokens of all processes, and time (without validation)."""
     seconds = list(accumulate(line["seconds"] - line["evaluation_seconds"] for line in log))
     tokens = list(accumulate(round(line["tokens"] * recipe.epoch * processes) for line in log))
