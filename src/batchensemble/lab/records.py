@@ -135,6 +135,18 @@ def plain(value: Any) -> Any:
     raise TypeError(f"expected what JSON can hold, got {type(value).__name__}: {value!r}")
 
 
+def tupled(value: Any) -> Any:
+    """The tuples again that a round trip through JSON has made lists, however deep.
+
+    Examples:
+        >>> tupled({"layers": [[4, 16, 8]], "network": "mlp"})
+        {'layers': ((4, 16, 8),), 'network': 'mlp'}
+    """
+    if isinstance(value, Mapping):
+        return {name: tupled(item) for name, item in value.items()}
+    return tuple(map(tupled, value)) if isinstance(value, list) else value
+
+
 def _fields(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, as they are."""
     return {one.name: getattr(value, one.name) for one in fields(value)}

@@ -13,7 +13,7 @@ from batchensemble.lab.data import Table, load_table
 from batchensemble.lab.methods.ensembles import Batch, Method, SeededMethod, Single, Stream, method_from, settings_of
 from batchensemble.lab.models import dense_classifier
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.parts import TrainedPart, cost_of, predict, train_part
 from batchensemble.lab.studies.scores import quality, scores
 from batchensemble.lab.studies.study import Context, Study
@@ -56,13 +56,12 @@ class Settings:
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain JSON."""
-        return {**vars(self), "method": settings_of(self.method), "hidden": list(self.hidden)}
+        return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Build the settings from JSON."""
-        method, hidden = method_from(settings["method"]), tuple(settings["hidden"])
-        return cls(**{**settings, "method": method, "hidden": hidden})
+        return cls(**{**tupled(settings), "method": method_from(settings["method"])})
 
 
 @dataclass(frozen=True, eq=False)

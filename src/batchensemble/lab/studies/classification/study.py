@@ -10,7 +10,7 @@ import torch
 
 from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import SeededMethod
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.classification.classifier import Classifier
 from batchensemble.lab.studies.classification.corrupted import corrupted_sets
 from batchensemble.lab.studies.classification.pictures import choose_pictures
@@ -56,7 +56,7 @@ class Settings:
         """Build the settings from JSON."""
         against = settings["against"] and Recipe.of(settings["against"])
         own = {"recipe": Recipe.of(settings["recipe"]), "against": against}
-        return cls(**{**settings, **own, "corruptions": tuple(settings["corruptions"])})
+        return cls(**{**tupled(settings), **own})
 
 
 def run(run: Run, context: Context) -> Record:

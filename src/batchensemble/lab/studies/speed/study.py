@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.speed import timing
 from batchensemble.lab.studies.speed.cases import Case, Settings, cases, skipped
 from batchensemble.lab.studies.speed.networks import CLASSES, NETWORKS
@@ -24,7 +24,7 @@ Measures = dict[str, Measure | None]
 def run(run: Run, context: Context) -> Record:
     """Measure every case; the record's `rows` has an entry for every case, way and denominator."""
     began = time.time()
-    settings = _settings(run)
+    settings = Settings(**tupled(run.settings))
     device = start_fabric(context.device).device
     torch.manual_seed(run.seed)
     todo = cases(settings, device)
@@ -38,15 +38,6 @@ def run(run: Run, context: Context) -> Record:
         "skipped": {**skipped(settings), **_too_large(measured)},
     }
     return Record(run, metrics, Provenance.now(hardware(device), since=began))
-
-
-def _settings(run: Run) -> Settings:
-    """The settings of a run, its lists turned back into tuples."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in run.settings.items()
-    }
-    values["layers"] = tuple(map(tuple, values["layers"]))
-    return Settings(**values)
 
 
 def _measured(case: Case, settings: Settings, device: torch.device, progress: Progress) -> Measures:

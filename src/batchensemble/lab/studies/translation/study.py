@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from batchensemble.lab.data.text import Prepared
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.translation.corpora import load_text
 from batchensemble.lab.studies.translation.evaluation import Evaluator
@@ -38,7 +38,7 @@ class Settings:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Build the settings from JSON."""
-        return cls(**{**settings, "recipe": Recipe.of(settings["recipe"]), "rates": tuple(settings["rates"])})
+        return cls(**{**tupled(settings), "recipe": Recipe.of(settings["recipe"])})
 
 
 def run(run: Run, context: Context) -> Record:
