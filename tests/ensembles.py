@@ -36,6 +36,18 @@ def convnet() -> nn.Sequential:
     )
 
 
+class TiedWeights(nn.Module):
+    """An output layer that is the embedding, as in language models."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.middle, self.head = nn.Embedding(6, 4), nn.Linear(4, 4), nn.Linear(4, 6, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.middle(self.embed(x)))
+
+
 def images(n: int = N) -> Tensor:
     return torch.randn(n, 3, 4, 4, generator=torch.Generator().manual_seed(1))
 

@@ -20,6 +20,7 @@ LIBRARY: dict[str, set[str]] = {
     "metrics": set(),
     "prediction": set(),
     "disk": set(),
+    "locks": set(),
     "seeds": set(),
     "extras": set(),
     "files": {"nn", "disk"},
@@ -125,10 +126,13 @@ def test_the_page_says_what_is_in_every_file(room: str) -> None:
     assert set(re.findall(r"^  ([\w/]+\.py) ", section, re.MULTILINE)) == files
 
 
-def test_one_room_replaces_and_locks_files() -> None:
-    """How a file is replaced whole, and how a process keeps others away, is written once."""
-    words = ("fcntl", "msvcrt", "filelock", "mkstemp", "os.replace", "beside.replace", '.part"')
-    assert [path for path in FILES if any(word in path.read_text() for word in words)] == [PACKAGE / "disk.py"]
+@pytest.mark.parametrize(
+    ("room", "words"),
+    [("disk.py", ("mkstemp", "os.replace", "beside.replace", '.part"')), ("locks.py", ("fcntl", "msvcrt", "filelock"))],
+)
+def test_one_room_replaces_files_and_one_locks_them(room: str, words: tuple[str, ...]) -> None:
+    """How a file is replaced whole is written once, and so is how a process keeps others away."""
+    assert [path for path in FILES if any(word in path.read_text() for word in words)] == [PACKAGE / room]
 
 
 def test_one_room_reads_and_writes_checkpoints() -> None:
@@ -149,6 +153,15 @@ def test_files_and_functions_stay_small(path: Path) -> None:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert length(node) <= 40, f"{node.name} in {path.name} has {length(node)} lines"
+
+
+def test_docstrings_name_what_a_function_returns() -> None:
+    assert [path for path in FILES if re.search(r'^ *r?"""Returns?\b', path.read_text(), re.MULTILINE)] == []
+
+
+def test_files_of_tests_stay_small() -> None:
+    tests = Path(__file__).parent
+    assert [path for path in tests.rglob("*.py") if path.read_text().count("\n") > 400] == []
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

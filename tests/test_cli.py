@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import batchensemble as be
 from batchensemble import cli
-from batchensemble.disk import locked
 from batchensemble.extras import how_to_install
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment, Grid, Row
 from batchensemble.lab.experiments.digits import DIGITS, NOISE
@@ -25,6 +24,7 @@ from batchensemble.lab.store import Store
 from batchensemble.lab.studies.perform import BUSY
 from batchensemble.lab.studies.study import Study
 from batchensemble.lifelong import Diverged
+from batchensemble.locks import locked
 
 FULL = "the disk is full"
 

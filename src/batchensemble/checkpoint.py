@@ -37,7 +37,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any] | None:
-    """Return the state that was saved, its tensors on `device`; `None` if there is no file.
+    """The state that was saved, its tensors on `device`; `None` if there is no file.
 
     Raises:
         DamagedCheckpoint: the file's bytes are not those of a checkpoint.

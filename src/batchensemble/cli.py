@@ -17,7 +17,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from batchensemble.disk import Busy, check_writable
+from batchensemble.disk import check_writable
 from batchensemble.lab.experiments import EXPERIMENTS, Experiment
 from batchensemble.lab.experiments.digits import DIGITS, NOISE
 from batchensemble.lab.experiments.jobs import jobs_of
@@ -38,6 +38,7 @@ from batchensemble.lab.studies.translation.command import find_translator, trans
 from batchensemble.lab.training.devices import device_kind, is_one_of_several, start_fabric
 from batchensemble.lab.training.progress import Progress, bars
 from batchensemble.lifelong import Diverged
+from batchensemble.locks import Busy
 from batchensemble.options import (
     DataOption,
     DeviceOption,
@@ -330,7 +331,7 @@ def _count(experiment: Experiment, scale: Scale, store: Store) -> str:
 
 
 def _experiments(ids: Sequence[str], scale: Scale) -> list[Experiment]:
-    """Return the experiments with these ids; `all` stands for those that have the scale."""
+    """The experiments with these ids; `all` stands for those that have the scale."""
     for name in ids:
         if name not in (*EXPERIMENTS, "all"):
             near = difflib.get_close_matches(name, EXPERIMENTS, 1)

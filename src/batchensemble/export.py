@@ -129,7 +129,7 @@ def _serving(model: Ensemble) -> Iterator[Served]:
 def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:
     """Mark the rows as dynamic in every input that has them."""
     edge, shared = model.edge, model.settings.shared_inputs
-    rows, _ = edge.rows(inputs, {})
+    rows = edge.rows(inputs, {})
     if rows < 2:
         raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
     batch = torch.export.Dim("batch")

@@ -114,7 +114,9 @@ def _header(path: Path, text: str) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is damaged: its header is not one of ours ({error!r})") from error
     if version != FORMAT:
-        raise ValueError(f"{path} has format {version}, this version reads {FORMAT}")
+        raise ValueError(
+            f"{path} has format {version}, this version reads {FORMAT}: read it with the release that wrote it"
+        )
     return header  # type: ignore[no-any-return]
 
 

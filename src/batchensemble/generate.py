@@ -18,7 +18,7 @@ from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.extras import require
 from batchensemble.nn.copies import shallow_copy_as
 from batchensemble.nn.mode import evaluating
-from batchensemble.nn.routing.ids import checked_owner
+from batchensemble.nn.routing.ids import checked_member, checked_owner
 from batchensemble.nn.routing.route import Route, current, travel
 from batchensemble.nn.routing.rows import owner_of
 from batchensemble.nn.speed.folded import folded_once
@@ -67,8 +67,10 @@ def _owner(model: Ensemble, member: int | Tensor | None, args: Any, kwargs: Any)
         if model.settings.combine is None:
             raise ValueError("combine=None: these members have no common answer; name one with member=")
         return None
-    rows, device = model.edge.rows(args, kwargs) if isinstance(member, Tensor) else (1, torch.device("cpu"))
-    return checked_owner(member, rows, len(model), device)
+    if not isinstance(member, Tensor):
+        return checked_member(member, len(model))
+    first = model.edge.first(args, kwargs)
+    return checked_owner(member, first.shape[model.edge.axis], len(model), first.device)
 
 
 def _decoder(model: Ensemble, owner: int | Tensor | None) -> Any:
@@ -95,7 +97,7 @@ def _decoder_forward(model: Ensemble, owner: int | Tensor | None) -> Any:
     """The decoder's forward: the ensemble's own, in the network's signature, which `generate` reads."""
 
     def forward(*args: Any, **inputs: Any) -> Any:
-        rows, _ = model.edge.rows(args, inputs)
+        rows = model.edge.rows(args, inputs)
         return model(*args, **inputs, member=owner_of(rows, owner))  # beams are neighbours
 
     forward.__signature__ = inspect.signature(model.net.forward)  # type: ignore[attr-defined]
@@ -156,7 +158,7 @@ class _Encoder:
     def __call__(self, **inputs: Any) -> Any:
         """`(N, ...)` in; `(members * N, ...)` out, or `(N, ...)` if rows name members or the fan-out comes later."""
         model, edge = self._model, self._model.edge
-        rows, _ = edge.rows((), inputs)
+        rows = edge.rows((), inputs)
         late = model.settings.fan_out is not None
         together = self._owner is None and not late
         copies = len(model) if together else 1

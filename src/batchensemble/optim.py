@@ -148,7 +148,7 @@ def mean_weight_penalty(model: nn.Module) -> Tensor:
     """
     layers = [module for module in model.modules() if isinstance(module, RankOne)]
     if not layers:
-        raise ValueError("the model has no converted layer whose weight could be penalised")
+        raise ValueError("the model has no converted layer whose weight could be penalised: make it by be.convert")
     return torch.stack([layer.mean_weight().abs().square().sum() for layer in layers]).sum()
 
 

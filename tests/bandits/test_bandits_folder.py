@@ -178,7 +178,7 @@ FORKED = """
     import os, sys
     from pathlib import Path
     from batchensemble.bandits.journal import Journal
-    from batchensemble.disk import Busy
+    from batchensemble.locks import Busy
     path = Path(sys.argv[1])
     journal = Journal(path)
     stop, go_on = os.pipe()

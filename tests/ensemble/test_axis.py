@@ -19,13 +19,13 @@ def edge(axis: int = 0, shared: tuple[str, ...] = ()) -> Edge:
 
 def test_rows_are_those_of_the_first_tensor_that_is_not_shared() -> None:
     x, mask = torch.ones(N, 5), torch.ones(5, 5)
-    assert edge().rows((x, mask), {})[0] == N
-    assert edge().rows((mask,), {"x": x})[0] == 5
-    assert edge(shared=("x",)).rows((mask, x), {})[0] == N
-    assert edge().rows((torch.tensor(1.0), x), {})[0] == N
-    assert edge(axis=1).rows((torch.ones(3), x), {})[0] == 5
-    assert edge().rows((), {"other": [x]})[0] == N
-    assert edge().rows((), {"mask": mask, "x": x})[0] == N  # in the signature's order, not the caller's
+    assert edge().rows((x, mask), {}) == N
+    assert edge().rows((mask,), {"x": x}) == 5
+    assert edge(shared=("x",)).rows((mask, x), {}) == N
+    assert edge().rows((torch.tensor(1.0), x), {}) == N
+    assert edge(axis=1).rows((torch.ones(3), x), {}) == 5
+    assert edge().rows((), {"other": [x]}) == N
+    assert edge().rows((), {"mask": mask, "x": x}) == N  # in the signature's order, not the caller's
 
 
 def repeated(edge: Edge, *args: Tensor, **kwargs: Any) -> Any:
@@ -37,7 +37,7 @@ def test_arguments_by_keyword_alone_come_in_the_signatures_order() -> None:
 
     both = {"table": torch.ones(2, 5), "x": torch.ones(N, 2)}
     one = Edge.of(inspect.signature(forward), 0, ("first",))
-    assert one.rows((torch.ones(7),), both) == (N, torch.device("cpu"))
+    assert one.rows((torch.ones(7),), both) == N
     assert [name for name, _ in one.named([1, 2, 3])] == ["first", "", ""]
 
 

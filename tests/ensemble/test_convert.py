@@ -8,7 +8,7 @@ from types import MethodType
 
 import pytest
 import torch
-from ensembles import M, convnet, ensemble, images, mlp, randomise, rows
+from ensembles import M, TiedWeights, convnet, ensemble, images, mlp, randomise, rows
 from torch import nn
 from torch.nn.utils import prune
 
@@ -233,21 +233,12 @@ def test_a_rule_of_your_own_is_given_again(tmp_path) -> None:
 def test_tied_weights_are_stored_once(tmp_path) -> None:
     from safetensors.torch import load_file
 
-    class Tied(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed, self.middle, self.head = nn.Embedding(6, 4), nn.Linear(4, 4), nn.Linear(4, 6, bias=False)
-            self.head.weight = self.embed.weight
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.head(self.middle(self.embed(x)))
-
     tokens = torch.arange(12).reshape(4, 3) % 6
     for include in (None, ["head", "middle"], "*"):
-        model = ensemble(Tied(), include=include)
+        model = ensemble(TiedWeights(), include=include)
         model.save(tmp_path / "e.safetensors")
         assert sum(name.endswith("weight") for name in load_file(tmp_path / "e.safetensors")) == 2
-        again = be.load(tmp_path / "e.safetensors", Tied()).eval()
+        again = be.load(tmp_path / "e.safetensors", TiedWeights()).eval()
         assert again.net.head.weight is again.net.embed.weight
         assert torch.equal(again(tokens), model(tokens))
 

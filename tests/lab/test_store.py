@@ -1,18 +1,16 @@
 """The folder of records: whole files, one process at a time, damage is named."""
 
 import json
-import subprocess
-import sys
-import textwrap
 import time
 
 import numpy as np
 import pytest
+from processes import holder
 
-from batchensemble.disk import Busy
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import FORMAT, CorruptRecord, NewerRecord, Store, UnreadableRecord
+from batchensemble.locks import Busy
 
 RUN = Run("counting", {"to": 3}, "smoke")
 
@@ -159,21 +157,6 @@ def test_damaged_arrays_are_named(store, damage):
     with pytest.raises(CorruptRecord, match=r"\.npz is missing or damaged") as raised:
         store.get(RUN).arrays["logits"]
     assert raised.value.names == (RUN.name,)
-
-
-def holder(path):
-    """A process that holds the lock of `path` until it is killed."""
-    code = f"""
-        import time
-        from pathlib import Path
-        from batchensemble.disk import locked
-        with locked(Path({str(path)!r})):
-            print("held", flush=True)
-            time.sleep(60)
-    """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
-    return process
 
 
 def test_two_processes_never_do_the_same_run(store):

@@ -13,8 +13,8 @@ import pytest
 import torch
 from small_tasks import QUICK, data, net
 
-from batchensemble.disk import Busy
 from batchensemble.lifelong import Epoch, Learner
+from batchensemble.locks import Busy
 
 WRITING: dict[str, Callable[[Learner, Path], object]] = {
     "learn": lambda learner, folder: learner.learn(data(4), "new"),

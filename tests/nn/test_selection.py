@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from ensembles import TiedWeights
 from torch import nn
 
 import batchensemble as be
@@ -97,18 +98,6 @@ def test_nothing_to_convert_at_all() -> None:
 
 
 # ---- ties ------------------------------------------------------------------------------------------------------------
-
-
-class TiedWeights(nn.Module):
-    """An output layer that is the embedding, as in language models."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.middle, self.head = nn.Embedding(6, 4), nn.Linear(4, 4), nn.Linear(4, 6, bias=False)
-        self.head.weight = self.embed.weight
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.middle(self.embed(x)))
 
 
 def test_tied_weights_are_left_and_listed() -> None:

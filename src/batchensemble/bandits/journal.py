@@ -11,7 +11,8 @@ from typing import BinaryIO
 import safetensors.torch
 from torch import Tensor
 
-from batchensemble.disk import release, sync_folder, take
+from batchensemble.disk import sync_folder
+from batchensemble.locks import release, take
 
 Event = dict[str, Tensor]
 """Tensors by name, as one safetensors block."""

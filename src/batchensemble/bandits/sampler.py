@@ -169,7 +169,9 @@ class ThompsonSampler:
             got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise ValueError(f"the network must give (N, arms) for {len(x)} contexts, got {got}")
         if not values.isfinite().all():
-            raise ValueError("the network's values are not finite")
+            raise ValueError(
+                "the network's values are not finite, so nothing was decided: are the contexts too large for it?"
+            )
         return values
 
     def _check_open(self) -> None:
@@ -234,7 +236,10 @@ class ThompsonSampler:
         found = newest_weights(folder)
         trained_at = 0
         if found is None and journal:
-            raise ValueError(f"{folder} holds decisions, but the weights that made them are gone")
+            raise ValueError(
+                f"{folder} holds decisions, but the weights that made them are gone: restore weights-*.safetensors, "
+                "or begin in another folder"
+            )
         if found is None:
             write_weights(folder, self._trainer.state(), 0, 0)  # the network may start differently another time
         else:

@@ -138,7 +138,8 @@ def _classified(model: Ensemble, args: Any, kwargs: Any, labels: Tensor) -> tupl
     else:
         classes = prediction.class_dim % (outputs.ndim - 1) + 1
         answers = replace(prediction, outputs=outputs).member_probs.movedim(classes, -1)
-        rows -= model.settings.class_dim % (outputs.ndim - 1) < rows  # of the answer's axes, labels lack the classes
+        if model.settings.class_dim % (outputs.ndim - 1) < rows:  # labels lack the axis of the classes
+            rows -= 1
     aligned = _rows_first(labels.cpu(), rows)
     if aligned.shape != answers.shape[1:-1]:
         raise ValueError(f"labels {tuple(labels.shape)} are not one for each of the answers {tuple(outputs.shape[1:])}")
@@ -216,10 +217,10 @@ def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...
     if isinstance(inputs, Mapping):
         args, kwargs = (), dict(inputs)
     else:
-        args, kwargs = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {}
+        args, kwargs = (tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)), {}
     args, kwargs = map_tensors(lambda tensor: tensor.to(device), (args, kwargs))
     # a uint8 would index as a mask, and -100 would be its 156
-    return args, kwargs, labels if labels.is_floating_point() else labels.long()
+    return args, kwargs, (labels if labels.is_floating_point() else labels.long())
 
 
 def _similarity(model: Ensemble) -> dict[str, dict[str, float]]:

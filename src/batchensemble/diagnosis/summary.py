@@ -94,8 +94,15 @@ def summary(model: Ensemble) -> Summary:
             elif name in parameters:
                 extra += tensor.numel() - tensor[0].numel()
     converted = converted_layers(model.net)
-    left, answer = _left(model, converted), model.settings.answer
-    return Summary(len(model), converted, left, answer, total, total - extra, _preserved(model))
+    return Summary(
+        members=len(model),
+        converted=converted,
+        left=_left(model, converted),
+        answer=model.settings.answer,
+        parameters=total,
+        network=total - extra,
+        preserved=_preserved(model),
+    )
 
 
 def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:

@@ -52,7 +52,7 @@ def verify(model: Ensemble, *args: Any, **kwargs: Any) -> float:
         True
     """
     check_ensemble(model)
-    if model.edge.rows(args, kwargs)[0] == 0:
+    if model.edge.rows(args, kwargs) == 0:
         raise ValueError("there are no rows to verify the members on: give at least one, better one for each member")
     refuse_changed(model.net)
     model = twin_of(getattr(model, "_orig_mod", model)).eval()  # others may be asking the model itself meanwhile
@@ -166,8 +166,8 @@ def _refuse_random(plain: nn.Module, answer: Any, args: Any, kwargs: Any) -> Non
 
 def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
     """Check that rows with member ids get those members' answers."""
-    rows, device = model.edge.rows(args, kwargs)
-    ids = torch.arange(rows, device=device) % len(model)
+    rows = model.edge.rows(args, kwargs)
+    ids = torch.arange(rows, device=model.edge.first(args, kwargs).device) % len(model)
     answer = model(*args, member=ids, **kwargs)
     for mixed, every in zip(tensors(answer), tensors(outputs), strict=True):
         # There are several such axes if a state has as many layers as there are rows: one of them holds the rows.

@@ -58,16 +58,16 @@ class Edge:
             raise ValueError(f"shared_inputs names {sorted(unknown)}, which the network does not take: {list(names)}")
         return cls(axis, names, (*shared, _COUNT), positional)
 
-    def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, torch.device]:
-        """N, the number of rows of the first tensor argument in the signature, and that tensor's device."""
-        first = self._first(args, kwargs)
-        return first.shape[self.axis], first.device
+    def rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+        """N, the number of rows of the first tensor argument."""
+        return self.first(args, kwargs).shape[self.axis]
 
     def before_rows(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
         """The sizes of the axes before the batch axis, in that same tensor: of time-first rows, their steps."""
-        return tuple(self._first(args, kwargs).shape[: self.axis]) if self.axis else ()
+        return tuple(self.first(args, kwargs).shape[: self.axis]) if self.axis else ()
 
-    def _first(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+    def first(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+        """The first tensor argument in the signature that has a batch axis and is not shared."""
         tensor: Tensor
         for value in self._in_order(args, kwargs):
             for tensor in tensors(value):
@@ -79,7 +79,7 @@ class Edge:
 
     def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
         """The inputs of a batch. Tensors of its size carry its rows; all members share the others."""
-        rows, _ = self.rows(args, kwargs)
+        rows = self.rows(args, kwargs)
         carriers = tuple(rows_in(tensor, self.axis) == rows for _, tensor in self._tensors(args, kwargs, shared=False))
         return Given(tuple(args), dict(kwargs), carriers)
 
@@ -89,7 +89,7 @@ class Edge:
         Raises:
             ValueError: a tensor seems to have its rows on another axis, and would stay whole.
         """
-        rows, _ = self.rows(given.args, given.kwargs)
+        rows = self.rows(given.args, given.kwargs)
         if rows <= size:
             return [given]
         self._check_cut(given, rows, fits=size * members == rows)
@@ -161,7 +161,7 @@ class Edge:
     def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """Arguments given by position, each with its name; empty for one of `*args`."""
         for position, value in enumerate(args):
-            yield self.names[position] if position < self.positional else "", value
+            yield (self.names[position] if position < self.positional else ""), value
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         """The arguments that may carry rows, in the order of the network's signature."""

@@ -87,7 +87,17 @@ def convert(
     with_member(signature)  # raises before anything is changed, and so does the next one
     Edge.of(signature, rows_at, shared)
     rank = check_count("rank", rank)
-    settings = Settings(init, norm, rank, combine, classes_at, output, fan_out, rows_at, shared)
+    settings = Settings(
+        init=init,
+        norm=norm,
+        rank=rank,
+        combine=combine,
+        class_dim=classes_at,
+        output=output,
+        fan_out=fan_out,
+        batch_dim=rows_at,
+        shared_inputs=shared,
+    )
     body, conversion = convert_(
         _copied(net) if copy else net,
         members,

@@ -127,7 +127,8 @@ class Ensemble(StandIn):
         if member is None and not self.training:
             return self._combined(self.answers(*args, **kwargs))
         self._watch.forget()
-        rows, device = self.edge.rows(args, kwargs)
+        first = self.edge.first(args, kwargs)
+        rows, device = first.shape[self.edge.axis], first.device
         owner = self._dealt(rows, device) if member is None else checked_owner(member, rows, len(self), device)
         return travel(self._route(rows, owner), self._run, args, kwargs)
 
@@ -154,7 +155,7 @@ class Ensemble(StandIn):
         """What `members` returns, and the axis of the rows in one member's answer; `compile` compiles this."""
         if "member" in given.kwargs:
             raise TypeError("members and predict ask all members; for one, or for one per row: model(x, member=...)")
-        rows, _ = self.edge.rows(given.args, given.kwargs)
+        rows = self.edge.rows(given.args, given.kwargs)
         # A single row would broadcast unnoticed where a late fan-out cuts a residual connection, so it travels as two.
         late = self.settings.fan_out is not None
         copies = 2 if late and rows == 1 else 1
@@ -259,7 +260,10 @@ class Ensemble(StandIn):
             raise
         route = current()
         if route is not None and route.fan_out is not None:
-            raise RuntimeError(f"the network never called fan_out={route.fan_out!r}")
+            raise RuntimeError(
+                f"the network never called fan_out={route.fan_out!r}, where its rows were to become all members': "
+                "name a module that its forward calls on the way to the answer"
+            )
         return output
 
     # ---- members come and go -------------------------------------------------------------------------------------

@@ -171,7 +171,6 @@ def unfold(output: Any, places: Places, members: int, copies: int = 1) -> Any:
         copies: how often the batch was sent, one copy after the other; only the first one is kept.
 
     Examples:
-        >>> import torch
         >>> unfold(torch.zeros(2, 12, 5), (Place(1),), members=3).shape
         torch.Size([3, 2, 4, 5])
     """

@@ -66,7 +66,7 @@ class Provenance:
 
     @classmethod
     def now(cls, hardware: str | None = None, *, since: float | None = None) -> Self:
-        """Return the provenance of work that ends now.
+        """The provenance of work that ends now.
 
         Args:
             hardware: the device in words; this machine's processor by default.
@@ -115,7 +115,7 @@ def _versions() -> dict[str, str]:
 
 @cache
 def _commit() -> tuple[str | None, bool]:
-    """Return the commit of the checkout this file belongs to, and whether it has uncommitted changes."""
+    """The commit of the checkout this file belongs to, and whether it has uncommitted changes."""
     ours = _git("ls-files", "--error-unmatch", Path(__file__).name)
     head = ours and _git("rev-parse", "--short=12", "HEAD")
     dirty = bool(head and _git("status", "--porcelain", "--untracked-files=no"))

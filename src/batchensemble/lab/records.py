@@ -81,7 +81,7 @@ class Record:
         object.__setattr__(self, "metrics", plain(self.metrics))
 
     def untimed(self) -> "Record":
-        """Return a copy without its timings, which mean nothing if other work shared the machine.
+        """A copy without its timings, which mean nothing if other work shared the machine.
 
         Examples:
             >>> metrics = {"accuracy": 0.5, "training_seconds": 60.0, "tokens_per_second": 9.0}
@@ -135,13 +135,25 @@ def plain(value: Any) -> Any:
     raise TypeError(f"expected what JSON can hold, got {type(value).__name__}: {value!r}")
 
 
+def tupled(value: Any) -> Any:
+    """The tuples again that a round trip through JSON has made lists, however deep.
+
+    Examples:
+        >>> tupled({"layers": [[4, 16, 8]], "network": "mlp"})
+        {'layers': ((4, 16, 8),), 'network': 'mlp'}
+    """
+    if isinstance(value, Mapping):
+        return {name: tupled(item) for name, item in value.items()}
+    return tuple(map(tupled, value)) if isinstance(value, list) else value
+
+
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name, as they are."""
+    """The fields of a dataclass by name, as they are."""
     return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def content_key(content: Any) -> str:
-    """Return twelve hexadecimal digits that identify a content, whatever the order of its keys.
+    """Twelve hexadecimal digits that identify a content, whatever the order of its keys.
 
     Examples:
         >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})

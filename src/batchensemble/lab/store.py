@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchensemble.disk import locked, written_whole
+from batchensemble.disk import written_whole
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import SCALES, Record, Run
+from batchensemble.locks import locked
 
 FORMAT = 1
 """The format of records' files, raised whenever older versions would misread them; files without one have the first."""
@@ -62,15 +63,15 @@ class Store:
     folder: Path
 
     def path(self, run: Run) -> Path:
-        """Return the path of a run's JSON file, whether or not it exists."""
+        """The path of a run's JSON file, whether or not it exists."""
         return self.folder / f"{run.name}.json"
 
     def has(self, run: Run) -> bool:
-        """Return whether the run has a record."""
+        """Whether the run has a record."""
         return self.path(run).exists()
 
     def get(self, run: Run) -> Record:
-        """Return the record of a run.
+        """The record of a run.
 
         Raises:
             KeyError: the run has no record yet.
@@ -90,7 +91,7 @@ class Store:
             beside.write_text(json.dumps(content, indent=1) + "\n")
 
     def obtain(self, run: Run, work: Callable[[], Record], *, wait: bool = False) -> Record:
-        """Return the run's record, calling `work` if there is none; only one process at a time does the work.
+        """The run's record, made by `work` if there is none; only one process at a time does the work.
 
         Raises:
             Busy: another process is working on this run, and `wait` is false.
@@ -103,7 +104,7 @@ class Store:
         return self.get(run)
 
     def all(self, skipped: Skipped | None = None) -> Iterator[Record]:
-        """Yield every record in the scales' folders, sorted by name; other files are ignored.
+        """Every record in the scales' folders, sorted by name; other files are ignored.
 
         Args:
             skipped: is told of records that cannot be read, which are left out; without it, they are errors.
@@ -115,12 +116,12 @@ class Store:
         yield from _readable((path for folder in folders for path in sorted(folder.glob("*-*.json"))), skipped)
 
     def some(self, runs: Iterable[Run], skipped: Skipped | None = None) -> Iterator[Record]:
-        """Yield the records of those runs that have one, like `all`."""
+        """The records of those runs that have one, like `all`."""
         yield from _readable((self.path(run) for run in runs if self.has(run)), skipped)
 
 
 def document(record: Record) -> dict[str, Any]:
-    """Return the content of a record's JSON file, without arrays."""
+    """The content of a record's JSON file, without arrays."""
     content = {"run": asdict(record.run), "metrics": record.metrics, "provenance": asdict(record.provenance)}
     return {"format": FORMAT, **content}
 
@@ -164,7 +165,7 @@ def _digest(path: Path) -> str:
 
 
 def _name(path: Path) -> str:
-    """Return the name of the run whose file this is."""
+    """The name of the run whose file this is."""
     return f"{path.parent.name}/{path.stem}"
 
 

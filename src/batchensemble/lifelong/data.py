@@ -86,7 +86,7 @@ class Part:
             )
 
 
-def parts_of(tasks: Mapping[str, TaskData], classes: Mapping[str, int], known: Sequence[str] = ()) -> tuple[Part, ...]:
+def parts_of(tasks: Mapping[str, TaskData], classes: Mapping[str, int], known: Sequence[str]) -> tuple[Part, ...]:
     """Make parts of the data of tasks that are learned together.
 
     Args:
@@ -132,7 +132,7 @@ class Pool(Dataset[Any]):
         return sum(map(len, self.parts))
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:
-        """Return a whole batch at once: torch's loaders call this method if there is one."""
+        """A whole batch at once: torch's loaders call this method if there is one."""
         wanted, start, pieces = np.asarray(indices), 0, []
         for task, part in enumerate(self.parts):
             own = wanted[(wanted >= start) & (wanted < start + len(part))] - start

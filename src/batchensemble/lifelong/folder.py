@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchensemble import files
-from batchensemble.disk import Busy, held, sync_folder, version_of, written_whole
+from batchensemble.disk import sync_folder, version_of, written_whole
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.network import Tasks
+from batchensemble.locks import Busy, held
 
 AFRESH = "open it with a new learner, or write everything that this one knows, by save()"
 LEARNED = "learned"  # among new files: a mark that the training in the folder's checkpoint is what they come from

@@ -50,7 +50,7 @@ class TaskHead(nn.Module):
         sources: names of earlier tasks for lateral connections; these need a `rule` that is a number.
     """
 
-    def __init__(self, rule: HeadRule, classes: int, sources: Sequence[str] = ()) -> None:
+    def __init__(self, rule: HeadRule, classes: int, sources: Sequence[str]) -> None:
         super().__init__()
         self.classes = classes
         self.features = rule if isinstance(rule, int) else None

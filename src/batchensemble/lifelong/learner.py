@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from batchensemble import files
-from batchensemble.disk import Busy
 from batchensemble.ensemble import convert
 from batchensemble.lifelong import storage
 from batchensemble.lifelong.beginning import Beginning, Start
@@ -28,6 +27,7 @@ from batchensemble.lifelong.similarity import similarities
 from batchensemble.lifelong.stall import skill, warn_if_stalled
 from batchensemble.lifelong.statistics import own_statistics_
 from batchensemble.lifelong.training import Epoch, Training
+from batchensemble.locks import Busy
 from batchensemble.nn.conversion.selection import Rule
 from batchensemble.nn.init import Init
 from batchensemble.nn.integers import check_count
@@ -222,7 +222,7 @@ class Learner(nn.Module):
         identity = {
             "tasks": [[part.name, part.classes, len(part)] for part in parts],
             "data": [of_rows(part, workers) for part in parts],
-            "laterals": [head.sources for head in trainee.heads],
+            "laterals": [head.sources for head in trainee.task_heads],
             "options": [begins.start, begins.laterals, begins.seed, self.network.learned, self._settled],
             "shared weights": digest(files.fingerprints(self.network.ensemble.net)),
         }
@@ -231,7 +231,7 @@ class Learner(nn.Module):
     def _joined_by(self, trainee: Tasks) -> Tasks:
         """All tasks, those in training included."""
         if not self._settled:
-            return Tasks(trainee.ensemble, trainee.names, list(trainee.heads))  # type: ignore[arg-type]
+            return Tasks(trainee.ensemble, trainee.names, trainee.task_heads)
         network = self.network.twin()
         network.adopt(trainee)
         return network
@@ -286,9 +286,9 @@ class Learner(nn.Module):
         """
         places = self.network.places(task, len(x), x.device)
         size = max(1, len(x)) if batch_size is None else check_count("batch_size", batch_size)
-        ids = places.split(size) if isinstance(places, Tensor) else [places] * len(x.split(size))
-        parts = [self.network(rows, place) for rows, place in zip(x.split(size), ids, strict=True)]
-        return Prediction(joined(parts)[None])
+        parts = x.split(size)
+        each = places.split(size) if isinstance(places, Tensor) else [places] * len(parts)
+        return Prediction(joined([self.network(*part) for part in zip(parts, each, strict=True)])[None])
 
     def extract(self, task: str | int) -> nn.Module:
         """A task as a plain network, `backbone` then `head`, that needs nothing from this library."""

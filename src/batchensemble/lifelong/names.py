@@ -7,7 +7,7 @@ LONGEST = 128  # bytes of a task's name, which becomes part of a file's name
 
 
 def checked_name(name: str | int) -> str:
-    """Return a task's name as text, if it is fit for a file's name.
+    """A task's name as text, if it is fit for a file's name.
 
     Examples:
         >>> checked_name("birds"), checked_name(7)

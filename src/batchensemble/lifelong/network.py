@@ -3,7 +3,7 @@
 import copy
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -62,7 +62,7 @@ class Tasks(nn.Module):
         return joined(parts)[torch.cat([rows for _, rows in places]).argsort()]
 
     def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
-        head: TaskHead = self.heads[place]  # type: ignore[assignment]
+        head = cast(TaskHead, self.heads[place])  # not all heads: there may be a thousand
         home = self._earlier[0] or self
         others = [home.seen(x, source) for source in head.sources]
         return head(features, others)  # type: ignore[no-any-return]
@@ -74,9 +74,14 @@ class Tasks(nn.Module):
         return features
 
     @property
+    def task_heads(self) -> list[TaskHead]:
+        """The heads; a `ModuleList` does not know their class."""
+        return cast(list[TaskHead], list(self.heads))
+
+    @property
     def sources(self) -> set[str]:
         """Names of all tasks that lateral connections look at."""
-        return {source for head in self.heads for source in head.sources}  # type: ignore[union-attr]
+        return {source for head in self.task_heads for source in head.sources}
 
     def place(self, task: str | int) -> int:
         """The place of a task, by its name; a task that is not here is refused."""
@@ -105,7 +110,7 @@ class Tasks(nn.Module):
     def extract(self, task: str | int) -> nn.Module:
         """A task as a plain network, `backbone` then `head`; one that looks at others is refused."""
         place = self.place(task)
-        head: TaskHead = self.heads[place]  # type: ignore[assignment]
+        head = self.task_heads[place]
         if head.lateral is not None:
             raise ValueError(f"task '{task}' looks at {head.sources}: no plain network says what it says")
         layers = {"backbone": self.ensemble.extract(place), "head": copy.deepcopy(head.layers)}
@@ -113,7 +118,7 @@ class Tasks(nn.Module):
 
     def twin(self) -> "Tasks":
         """The same tasks, to be changed by `adopt` and `drop` while these stay as they are; what is kept is shared."""
-        new = Tasks(twin_of(self.ensemble), self.names, list(self.heads))  # type: ignore[arg-type]
+        new = Tasks(twin_of(self.ensemble), self.names, self.task_heads)
         new.numbers, new.learned, new.skill = list(self.numbers), self.learned, self.skill
         return new
 
@@ -135,8 +140,8 @@ class Tasks(nn.Module):
         place, name = self.place(task), str(task)
         if len(self.names) == 1:
             raise ValueError(f"task '{name}' is the only one: make a new learner instead of an empty one")
-        for other, head in zip(self.names, self.heads, strict=True):
-            if name in head.sources:  # type: ignore[operator]
+        for other, head in zip(self.names, self.task_heads, strict=True):
+            if name in head.sources:
                 raise ValueError(f"task '{other}' looks at task '{name}': forget that one first")
         self.ensemble.keep_members([i for i in range(len(self.names)) if i != place])
         del self.names[place], self.numbers[place], self.heads[place]

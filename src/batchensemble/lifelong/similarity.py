@@ -14,9 +14,7 @@ ROWS = 512  # rows of the new task that are used, at most
 
 
 @torch.no_grad()
-def similarities(
-    tasks: Tasks, part: Part, seed: int, augment: Callable[[Tensor], Tensor] | None = None
-) -> dict[str, float]:
+def similarities(tasks: Tasks, part: Part, seed: int, augment: Callable[[Tensor], Tensor] | None) -> dict[str, float]:
     """How well each known task's features tell a new task's classes apart, by name; see `class_mean_accuracy`.
 
     Args:

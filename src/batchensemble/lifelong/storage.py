@@ -26,7 +26,7 @@ def save_task(tasks: Tasks, place: int, path: Path, shared: Mapping[str, str] | 
         path: the file; replaced in one move.
         shared: fingerprints of what all tasks share, for callers that save several.
     """
-    head: TaskHead = tasks.heads[place]  # type: ignore[assignment]
+    head = tasks.task_heads[place]
     header = {
         "name": tasks.names[place],
         "classes": head.classes,
@@ -51,7 +51,7 @@ def read(path: Path, kind: str) -> Stored:
     return Stored(path, *files.read(path, kind))
 
 
-def load_task_(tasks: Tasks, path: Path, rule: HeadRule, name: str | None = None) -> str:
+def load_task_(tasks: Tasks, path: Path, rule: HeadRule, name: str | None) -> str:
     """Add the task in a file from elsewhere, as the newest one, and return its name.
 
     Args:

@@ -203,7 +203,7 @@ def _fitted(log_probs: Tensor, labels: Tensor) -> float:
             break
         low, high = (inverse, high) if slope < 0 else (low, inverse)
         newton = inverse - slope / curvature if curvature > 0 else math.inf
-        previous, inverse = inverse, newton if low < newton < high else math.sqrt(low * high)
+        previous, inverse = inverse, (newton if low < newton < high else math.sqrt(low * high))
         if abs(inverse - previous) <= 1e-10 * previous:
             break
     return 1 / inverse

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def check_count(name: str, value: int) -> int:
-    """Return a positive integer of any kind (NumPy's, torch's) as an `int`, or raise a `ValueError` that names it.
+    """A positive integer of any kind (NumPy's, torch's) as an `int`; anything else is a `ValueError` that names it.
 
     Examples:
         >>> check_count("rank", torch.tensor(2))

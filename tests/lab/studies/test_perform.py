@@ -8,13 +8,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from batchensemble.disk import Busy, locked
 from batchensemble.lab.provenance import Provenance
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.perform import BUSY, Failure, Job, in_words, perform_all, refused
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.progress import Progress, bars
+from batchensemble.locks import Busy, locked
 from batchensemble.optim import Diverged
 
 

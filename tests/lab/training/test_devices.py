@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 from torch import nn
 
-from batchensemble.disk import locked
 from batchensemble.lab.studies import parts
 from batchensemble.lab.studies.classification import Recipe, trainer
 from batchensemble.lab.studies.study import Context
 from batchensemble.lab.studies.translation import recipe as translation_recipe
 from batchensemble.lab.studies.translation import trainer as translation_trainer
 from batchensemble.lab.training.devices import device_kind, locked_together
+from batchensemble.locks import locked
 
 
 def test_all_wait_until_the_first_has_the_lock(tmp_path):

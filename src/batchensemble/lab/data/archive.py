@@ -31,10 +31,10 @@ class Archive:
         return self.url.rsplit("/", 1)[-1]
 
     def ensure(self, root: Path) -> Path:
-        """Return the unpacked folder in `root`, every file checked; download and unpack what is missing.
+        """The unpacked folder in `root`, every file checked; what is missing is downloaded and unpacked.
 
         Raises:
-            FileNotFoundError: A file of the folder is missing.
+            FileNotFoundError: a file of the folder is missing.
             ValueError: the archive or a file does not have the published checksum.
         """
         folder = root / self.folder

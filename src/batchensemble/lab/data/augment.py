@@ -15,7 +15,6 @@ def draw_crops(count: int, generator: torch.Generator, pad: int = 4) -> Tensor:
     """Draw random crops `(count, 3)` on the generator's device: top and left in `[0, 2 pad]`, and 1 for a flip.
 
     Examples:
-        >>> import torch
         >>> crops = draw_crops(1000, torch.Generator().manual_seed(0))
         >>> crops.shape, crops.amax(0).tolist()
         (torch.Size([1000, 3]), [8, 8, 1])
@@ -50,7 +49,7 @@ def crop_flip(images: Tensor, crops: Tensor, pad: int = 4) -> Tensor:
 
 
 def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]) -> Tensor:
-    """Return `(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
+    """`(x - mean) / std` per channel, in float; uint8 pixels are scaled to `[0, 1]` first.
 
     Args:
         images: `(N, C, H, W)`; float images are assumed to be in `[0, 1]` and keep their dtype.
@@ -58,7 +57,6 @@ def normalise(images: Tensor, mean: Tensor | Sequence[float], std: Tensor | Sequ
         std: one number for every channel.
 
     Examples:
-        >>> import torch
         >>> grey = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)
         >>> normalise(grey, [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]).unique()
         tensor([1.])

@@ -48,7 +48,7 @@ def load_cifar10(root: str | Path | None = None, *, archive: Archive = CIFAR10) 
         archive: where the archive is published, and its checksums.
 
     Raises:
-        FileNotFoundError: A batch is missing.
+        FileNotFoundError: a batch is missing.
         ValueError: the archive or a batch is damaged or truncated; the message names it.
     """
     folder = archive.ensure(data_root(root))

@@ -57,11 +57,11 @@ class ImageFolder(Dataset[Any]):
         box, mirrored = _random_box(*picture.size) if self.training else (_middle_box(*picture.size), False)
         cut = picture.resize((self.size, self.size), Image.Resampling.BILINEAR, box)
         pixels = torch.from_numpy(np.array(cut)).permute(2, 0, 1)
-        return pixels.flip(2) if mirrored else pixels, label
+        return (pixels.flip(2) if mirrored else pixels), label
 
 
 def class_names(root: Path) -> tuple[str, ...]:
-    """Return the names of the class folders in a folder.
+    """The names of the class folders in a folder.
 
     Raises:
         FileNotFoundError: there are none.
@@ -88,8 +88,8 @@ def _random_box(width: int, height: int) -> tuple[Box, bool]:
     return _middle_box(width, height), bool(torch.rand(()) < 0.5)
 
 
-def _middle_box(width: int, height: int, share: float = 0.875) -> Box:
-    """Return the central square over 7/8 of the shorter side: 224 of 256."""
-    side = share * min(width, height)
+def _middle_box(width: int, height: int) -> Box:
+    """The central square over 7/8 of the shorter side: 224 of 256."""
+    side = 0.875 * min(width, height)
     x, y = (width - side) / 2, (height - side) / 2
     return x, y, x + side, y + side

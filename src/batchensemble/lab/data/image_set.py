@@ -15,10 +15,9 @@ class ImageSet:
         labels: one label in `[0, classes)` for every image.
         classes: number of classes, not all of which need occur.
         name: name of the set, for records and figures.
-        class_names: A name for every class, or empty.
+        class_names: a name for every class, or empty.
 
     Examples:
-        >>> import torch
         >>> images = torch.zeros(4, 3, 32, 32, dtype=torch.uint8)
         >>> data = ImageSet(images, torch.tensor([0, 1, 0, 1]), classes=2, name="black")
         >>> len(data), data.subset(0.5).labels.tolist()
@@ -48,15 +47,15 @@ class ImageSet:
         return len(self.images)
 
     def take(self, rows: Tensor, name: str | None = None) -> "ImageSet":
-        """Return the images of `rows` (indices or a mask), in that order."""
+        """The images of `rows` (indices or a mask), in that order."""
         return replace(self, images=self.images[rows], labels=self.labels[rows], name=name or self.name)
 
     def to(self, device: torch.device | str) -> "ImageSet":
-        """Return the same set on another device."""
+        """The same set on another device."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
     def subset(self, fraction: float, seed: int = 0) -> "ImageSet":
-        """Return the same share of every class, in the set's own order.
+        """The same share of every class, in the set's own order.
 
         With the same seed, smaller subsets lie inside larger ones: the 10 % are part of the 20 %.
         """
@@ -69,7 +68,7 @@ class ImageSet:
         return self.take(~held_out, f"{self.name}-train"), self.take(held_out, f"{self.name}-validation")
 
     def channel_statistics(self) -> tuple[Tensor, Tensor]:
-        """Return mean and standard deviation of every channel, `(C,)` each, of pixels scaled to `[0, 1]`."""
+        """Mean and standard deviation of every channel, `(C,)` each, of pixels scaled to `[0, 1]`."""
         counts = torch.stack([torch.bincount(c.flatten(), minlength=256) for c in self.images.unbind(1)])
         levels = torch.arange(256, dtype=torch.float64, device=counts.device) / 255
         share = counts.double() / counts.sum(1, keepdim=True)
@@ -77,7 +76,7 @@ class ImageSet:
         return mean.float(), (share * levels**2).sum(1).sub(mean**2).sqrt().float()
 
     def _balanced(self, fraction: float, seed: int) -> Tensor:
-        """Return a mask `(N,)` of `fraction` of every class; masks of the same seed are nested."""
+        """A mask `(N,)` of `fraction` of every class; masks of the same seed are nested."""
         if not 0 < fraction <= 1:
             raise ValueError(f"fraction must be in (0, 1], got {fraction}")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))

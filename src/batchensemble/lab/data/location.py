@@ -7,7 +7,7 @@ VARIABLE = "BATCHENSEMBLE_DATA"
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    """Return the folder of the data sets: `root`, else `$BATCHENSEMBLE_DATA`, else the platform's cache.
+    """The folder of the data sets: `root`, else `$BATCHENSEMBLE_DATA`, else the platform's cache.
 
     Examples:
         >>> data_root("my/data").name

@@ -68,7 +68,7 @@ def colours(places: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
 
 
 def figures(kinds: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
-    """Return how much of each pixel the figure covers, `(N, 1, 32, 32)`, at random positions, sizes and angles."""
+    """How much of each pixel the figure covers, `(N, 1, 32, 32)`, at random positions, sizes and angles."""
     u, v = placed(len(kinds), generator)
     cover = torch.empty_like(u)
     for kind, figure in enumerate((UNSEEN if unseen else KNOWN).values()):
@@ -79,7 +79,7 @@ def figures(kinds: Tensor, unseen: bool, generator: torch.Generator) -> Tensor:
 
 
 def placed(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Return the coordinates of every pixel in the frame of its figure, `(N, 32, 32)` each."""
+    """The coordinates of every pixel in the frame of its figure, `(N, 32, 32)` each."""
     middle = 0.35 * (2 * uniform(count, generator, 2) - 1)
     radius = (0.4 + 0.35 * uniform(count, generator))[:, None, None]
     angle = (0.7 * (2 * uniform(count, generator) - 1))[:, None, None]

@@ -37,7 +37,7 @@ class Source:
     advice: str = ""
 
     def find(self, root: str | Path | None) -> Path:
-        """Return the file in `root/bandits` or `root`, downloading it to the former if it is in neither."""
+        """The file in `root/bandits` or `root`; downloaded to the former if it is in neither."""
         folder = data_root(root)
         for path in (place / name for name in (self.name, *self.others) for place in (folder / "bandits", folder)):
             if path.is_file():
@@ -64,7 +64,7 @@ def read_people(path: Path) -> NDArray[np.str_]:
 
 
 def encode_people(people: NDArray[np.str_], target: int) -> Labelled:
-    """Return all columns but one as features, `(rows, features)`, words one-hot, and that one as labels `(rows,)`."""
+    """All columns but one as features, `(rows, features)`, words one-hot, and that one as labels `(rows,)`."""
     numbers, words = [0, 2, 4, 10, 11, 12], [1, 3, 5, OCCUPATION, 7, 8, 9, 13, INCOME]
     words.remove(target)
     features = np.concatenate([people[:, numbers].astype(np.float32), one_hot(people[:, words])], 1)

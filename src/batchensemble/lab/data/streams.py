@@ -32,7 +32,6 @@ def split_classes(train: ImageSet, test: ImageSet, tasks: int, *, seed: int = 0)
         seed: decides which classes form a task.
 
     Examples:
-        >>> import torch
         >>> images = torch.zeros(6, 3, 4, 4, dtype=torch.uint8)
         >>> data = ImageSet(images, torch.tensor([0, 1, 2, 3, 2, 0]), classes=4, name="toy")
         >>> first, second = split_classes(data, data, tasks=2)

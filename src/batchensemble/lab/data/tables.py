@@ -40,7 +40,7 @@ class Table:
         return len(self.rows)
 
     def to(self, device: torch.device) -> "Table":
-        """Return the same table on another device."""
+        """The same table on another device."""
         return replace(self, rows=self.rows.to(device), labels=self.labels.to(device))
 
 

@@ -2,18 +2,14 @@
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,
+    BEYOND_THE_PAPER,
     DROPOUT,
     HUNDRED,
+    IN_THE_PAPER,
     LARGE,
     MEAN,
     NAIVE,
-    NAIVE_RELEASED,
-    OWN_NORMS,
-    OWN_NORMS_RELEASED,
-    REPEATED,
-    REPEATED_OWN_NORMS,
     SINGLE,
-    SINGLE_RELEASED,
     TEN,
     methods,
     on,
@@ -47,12 +43,7 @@ ACCURACY = Experiment(
     claim="BatchEnsemble is more accurate than a single network and MC-dropout, and below the naive ensemble, which "
     "takes four trainings one after another; both weight decays work equally well, and so does a larger batch.",
     study=CLASSIFICATION,
-    scales=methods(
-        *(SINGLE, DROPOUT, BATCH, NAIVE, MEAN, LARGE, REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
-        *(SINGLE_RELEASED, NAIVE_RELEASED, OWN_NORMS_RELEASED),
-        data=(TEN, HUNDRED),
-        single_seeds=4,
-    ),
+    scales=methods(*IN_THE_PAPER, MEAN, LARGE, *BEYOND_THE_PAPER, data=(TEN, HUNDRED), single_seeds=4),
     show=(
         comparison("accuracy", columns="data", title="Accuracy on the test set"),
         comparison(*DETAILS, rows=("data", "method"), name="training", title="Accuracy, training and size"),

@@ -85,7 +85,7 @@ process takes a tenth of the steps, each ten times as large."""
 
 
 def _settings(scale: Scale, problem: Plain, method: Any) -> Settings:
-    """Return a run's settings, with the savings of its scale."""
+    """A run's settings, with the savings of its scale."""
     method = replace(method, **FRUGAL[scale].get(type(method), {}))
     if scale == "smoke" and hasattr(method, "training"):
         method = replace(method, training=replace(method.training, steps=4, batch=32))
@@ -107,7 +107,7 @@ def _grids(methods: Mapping[str, Any], problems: Mapping[str, Plain]) -> dict[Sc
 
 
 def _published(lines: Mapping[str, Iterable[float]]) -> Iterable[Published]:
-    """Yield mean rank, mean value and five regrets with their spreads, method by method."""
+    """Mean rank, mean value and five regrets with their spreads, method by method."""
     for method, numbers in lines.items():
         rank, value, *rest = numbers
         yield Published({"method": method}, "mean_rank", rank)

@@ -2,16 +2,11 @@
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,
+    BEYOND_THE_PAPER,
     DROPOUT,
     HUNDRED,
-    NAIVE,
-    NAIVE_RELEASED,
-    OWN_NORMS,
-    OWN_NORMS_RELEASED,
-    REPEATED,
-    REPEATED_OWN_NORMS,
+    IN_THE_PAPER,
     SINGLE,
-    SINGLE_RELEASED,
     TEN,
     methods,
     on,
@@ -34,12 +29,7 @@ CALIBRATION = Experiment(
     item='Table "Expected Calibration Error"',
     claim="BatchEnsemble is better calibrated than a single network and MC-dropout.",
     study=CLASSIFICATION,
-    scales=methods(
-        *(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
-        *(SINGLE_RELEASED, NAIVE_RELEASED, OWN_NORMS_RELEASED),
-        data=(TEN, HUNDRED),
-        single_seeds=4,
-    ),
+    scales=methods(*IN_THE_PAPER, *BEYOND_THE_PAPER, data=(TEN, HUNDRED), single_seeds=4),
     show=(
         comparison("ece", columns="data", title="Expected calibration error"),
         comparison(*MEASURES, rows=("data", "method"), name="calibration", title="Calibration in several measures"),

@@ -36,6 +36,13 @@ SINGLE_RELEASED = "Single, released schedule"
 NAIVE_RELEASED = "Naive ensemble, released schedule"
 OWN_NORMS_RELEASED = "BatchEnsemble, norm per member, released schedule"
 
+IN_THE_PAPER = (SINGLE, DROPOUT, BATCH, NAIVE)
+BEYOND_THE_PAPER = (
+    *(REPEATED, OWN_NORMS, REPEATED_OWN_NORMS),
+    *(SINGLE_RELEASED, NAIVE_RELEASED, OWN_NORMS_RELEASED),
+)
+"""The authors' released recipe, norms per member, and networks on that recipe's schedule; see `RECIPES`."""
+
 
 def longer(base: Recipe, method: Method) -> Recipe:
     """Train half as long again, as the paper does with BatchEnsemble and dropout."""
@@ -68,20 +75,20 @@ are networks with the repeated batch's schedule and weight decay, which tell wha
 
 
 def recipe(name: str, scale: Scale, data: str, share: float = 1.0) -> Recipe:
-    """Return a method's recipe at a scale, on a share of the named data."""
+    """A method's recipe at a scale, on a share of the named data."""
     base = BASE[scale]
     return RECIPES[name](replace(base, data=data.lower().replace("-", ""), share=share * base.share))
 
 
 def row(name: str, scale: Scale, data: str, /, **test: Any) -> Row:
-    """Return the row of a method on some data; `test` says what to measure (see `Settings`)."""
+    """The row of a method on some data; `test` says what to measure (see `Settings`)."""
     return Row(on(data, name), Settings(recipe(name, scale, data), **test))
 
 
 def methods(
     *names: str, data: tuple[Mapping[Scale, str], ...] = (TEN,), single_seeds: int = 1, **test: Any
 ) -> dict[Scale, Grid]:
-    """Return grids of methods on data at every scale, with `single_seeds` seeds of the single network.
+    """Grids of methods on data at every scale, with `single_seeds` seeds of the single network.
 
     The single networks of several seeds are also the members of the naive ensemble.
     """
@@ -102,11 +109,11 @@ def _seeds(name: str, single_seeds: int) -> tuple[int, ...] | None:
 
 
 def on(data: str, name: str) -> dict[str, str]:
-    """Return the labels of a method on some data."""
+    """The labels of a method on some data."""
     return {"method": name, "data": data}
 
 
 def published(metric: str, data: str, **numbers: float) -> tuple[Published, ...]:
-    """Return the paper's percentages for one data set; keywords are the method names above in lower case."""
+    """The paper's percentages for one data set; keywords are the method names above in lower case."""
     names = {"single": SINGLE, "dropout": DROPOUT, "batch": BATCH, "naive": NAIVE, "naive_small": NAIVE_SMALL}
     return tuple(Published(on(data, names[key]), metric, round(value / 100, 6)) for key, value in numbers.items())

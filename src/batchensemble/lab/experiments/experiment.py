@@ -64,7 +64,7 @@ class Experiment:
     published: tuple[Published, ...] = ()
 
     def cases(self, scale: Scale, seeds: Sequence[int] | None = None) -> tuple[Case, ...]:
-        """Return the runs at a scale, row by row; `seeds`, if given, replaces those of rows and grid."""
+        """The runs at a scale, row by row; `seeds`, if given, replaces those of rows and grid."""
         if scale not in self.scales:
             raise ValueError(
                 f"{self.id} has the scales {', '.join(one for one in SCALES if one in self.scales)}; got {scale!r}"
@@ -88,5 +88,5 @@ class Experiment:
 
 
 def _kind(run: Run) -> str:
-    """Return a key shared by runs that differ only in their seed."""
+    """A key shared by runs that differ only in their seed."""
     return replace(run, seed=0).key

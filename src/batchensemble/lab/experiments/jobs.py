@@ -13,7 +13,7 @@ def jobs_of(
     seeds: Sequence[int] | None = None,
     only: Sequence[str] = (),
 ) -> list[Job]:
-    """Return the runs of the experiments, in order and each once, for rows that carry all the labels in `only`.
+    """The runs of the experiments, in order and each once, for rows that carry all the labels in `only`.
 
     Args:
         experiments: the experiments to run.

@@ -51,7 +51,7 @@ def grids(
     seeds: Mapping[Scale, int] | None = None,
     **changes: Callable[[Settings], Settings],
 ) -> dict[Scale, Grid]:
-    """Return grids of methods at every scale.
+    """Grids of methods at every scale.
 
     Args:
         scales: settings shared by all methods.

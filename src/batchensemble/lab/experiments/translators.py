@@ -56,7 +56,7 @@ def rows(
     seeds: tuple[int, ...] | None = None,
     samples: int = 16,
 ) -> tuple[Row, ...]:
-    """Return rows of methods on one corpus and one size of network; they differ only in how it is trained or used.
+    """Rows of methods on one corpus and one size of network; they differ only in how it is trained or used.
 
     Args:
         data: label of the corpus.
@@ -75,12 +75,12 @@ def rows(
 
 
 def of(data: str, model: str, method: str) -> dict[str, str]:
-    """Return the labels of a method with one size of network on a corpus."""
+    """The labels of a method with one size of network on a corpus."""
     return {"data": data, "model": model, "method": method}
 
 
 def claims(data: str, model: str) -> tuple[View, ...]:
-    """Return the paper's claims about one corpus and one size of network."""
+    """The paper's claims about one corpus and one size of network."""
     single, batch, dropout = (of(data, model, method) for method in (SINGLE, BATCH, DROPOUT))
     where = f"({data}, {model})"
     return (
@@ -94,7 +94,7 @@ def claims(data: str, model: str) -> tuple[View, ...]:
 
 
 def shown(*places: tuple[str, str]) -> tuple[View, ...]:
-    """Return tables of perplexity and cost, curves of loss and BLEU, and claims about some corpora and networks."""
+    """Tables of perplexity and cost, curves of loss and BLEU, and claims about some corpora and networks."""
     rows = ("data", "model", "method")
     quality, cost = ("perplexity", "test_perplexity", "bleu"), ("parameters", "tokens_per_second", "training_seconds")
     return (
@@ -121,7 +121,7 @@ RACE = tuple(
 
 
 def until(experiment: Experiment, perplexity: float) -> Experiment:
-    """Return the same trainings, each stopped at a validation perplexity, and a table of what it took to reach it.
+    """The same trainings, each stopped at a validation perplexity, and a table of what it took to reach it.
 
     Raises:
         ValueError: the experiment trains no translators, or the perplexity is not a finite number above one.

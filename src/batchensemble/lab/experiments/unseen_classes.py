@@ -2,7 +2,7 @@
 
 from batchensemble.lab.experiments.classifiers import (
     BATCH,
-    DROPOUT,
+    IN_THE_PAPER,
     NAIVE,
     REPEATED,
     REPEATED_OWN_NORMS,
@@ -24,7 +24,7 @@ UNSEEN_CLASSES = Experiment(
     item="Figure: histogram of the predictive entropy, CIFAR-10 (known) and CIFAR-100 (unknown)",
     claim="A single network is overconfident on classes it has never seen; ensembles of both kinds are less so.",
     study=CLASSIFICATION,
-    scales=methods(SINGLE, DROPOUT, BATCH, NAIVE, REPEATED, REPEATED_OWN_NORMS, test="unseen"),
+    scales=methods(*IN_THE_PAPER, REPEATED, REPEATED_OWN_NORMS, test="unseen"),
     show=(
         entropy_histograms(),
         comparison(

@@ -28,7 +28,7 @@ class Registry(Generic[Method]):
     parts: Mapping[str, type] = field(default_factory=dict)
 
     def settings_of(self, method: Method) -> dict[str, Any]:
-        """Return a method as plain settings.
+        """A method as plain settings.
 
         Raises:
             ValueError: the method's class has no name here.

@@ -22,5 +22,5 @@ def make_head(features: int, classes: int | None, head_width: int | None, dropou
 
 
 def named(layers: dict[str, nn.Module]) -> nn.Sequential:
-    """Return an `nn.Sequential` with named layers."""
+    """An `nn.Sequential` with named layers."""
     return nn.Sequential(OrderedDict(layers))

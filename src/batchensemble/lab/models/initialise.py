@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 
-def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None:
+def he_normal_(net: nn.Module, generator: torch.Generator | None) -> None:
     r"""Fill every kernel of `net` with :math:`N(0, 2 / \text{fan in})` and every bias with zero, in place.
 
     Convolutions and dense layers, including the head, are drawn in registration order; norms keep torch's own
@@ -15,7 +15,6 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
         generator: source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> layer = torch.nn.Linear(1000, 1000)
         >>> he_normal_(layer, torch.Generator().manual_seed(0))
         >>> round(layer.weight.var().item() * 1000, 1), layer.bias.abs().max().item()
@@ -28,7 +27,7 @@ def he_normal_(net: nn.Module, generator: torch.Generator | None = None) -> None
                 nn.init.zeros_(module.bias)
 
 
-def uniform_(net: nn.Module, generator: torch.Generator | None = None) -> None:
+def uniform_(net: nn.Module, generator: torch.Generator | None) -> None:
     r"""Fill weights and biases of every dense layer with :math:`U(\pm 1 / \sqrt{\text{fan in}})`, as torch does.
 
     Args:
@@ -36,7 +35,6 @@ def uniform_(net: nn.Module, generator: torch.Generator | None = None) -> None:
         generator: source of the numbers; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> layer = torch.nn.Linear(100, 1000)
         >>> uniform_(layer, torch.Generator().manual_seed(0))
         >>> [round(tensor.abs().max().item(), 2) for tensor in (layer.weight, layer.bias)]

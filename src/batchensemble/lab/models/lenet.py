@@ -15,7 +15,6 @@ def lenet(classes: int = 10, *, channels: int = 3, generator: torch.Generator | 
         generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> net = lenet(10, channels=1)
         >>> net(torch.zeros(2, 1, 32, 32)).shape, sum(p.numel() for p in net.parameters())
         (torch.Size([2, 10]), 61706)

@@ -19,7 +19,6 @@ def mlp(inputs: int, hidden: Sequence[int], outputs: int, *, generator: torch.Ge
         generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> net = mlp(64, [32, 16], 10)
         >>> net(torch.zeros(5, 1, 8, 8)).shape
         torch.Size([5, 10])
@@ -55,7 +54,6 @@ def dense_classifier(
         generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> dense_classifier(8, [32, 16], 3)(torch.zeros(5, 8)).shape
         torch.Size([5, 3])
     """

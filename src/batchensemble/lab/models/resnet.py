@@ -77,7 +77,6 @@ def resnet(
         generator: source of the initial weights; `None` follows `torch.manual_seed`.
 
     Examples:
-        >>> import torch
         >>> net = resnet(depth=8, width=1, classes=10, generator=torch.Generator().manual_seed(0))
         >>> net(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 10])
@@ -109,7 +108,6 @@ def resnet50(classes: int | None = 1000, *, filters: int = 64, generator: torch.
     Any number of filters will do; the published one has 64.
 
     Examples:
-        >>> import torch
         >>> with torch.device("meta"):
         ...     net = resnet50(classes=None)
         >>> sum(p.numel() for p in net.parameters())

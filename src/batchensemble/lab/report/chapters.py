@@ -159,7 +159,7 @@ def _apart(named: Sequence[Named]) -> Iterator[Named]:
 
 
 def published_table(numbers: Sequence[Published]) -> Table | None:
-    """Return a table of the paper's numbers that have no place in ours: first label down, the others across.
+    """A table of the paper's numbers that have no place in ours: first label down, the others across.
 
     Examples:
         >>> table = published_table([Published({"method": "Single", "data": "CIFAR-10"}, "accuracy", 0.9531)])
@@ -184,7 +184,7 @@ def published_table(numbers: Sequence[Published]) -> Table | None:
 
 
 def _beside(table: Table) -> Iterator[tuple[object, ...]]:
-    """Yield the paper's numbers that a table prints beside ours, or where ours would be."""
+    """The paper's numbers that a table prints beside ours, or where ours would be."""
     for line in table.lines:
         for cell in line.cells:
             yield from map(_key, cell.paper)

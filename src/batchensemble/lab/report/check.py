@@ -20,7 +20,7 @@ class Verdict(Enum):
 
     @classmethod
     def of(cls, holds: bool, *, within_noise: bool = False, one_seed: bool = False) -> "Verdict":
-        """Return the verdict on a measured claim: noise decides nothing, and one seed cannot tell its own noise."""
+        """The verdict on a measured claim: noise decides nothing, and one seed cannot tell its own noise."""
         if within_noise:
             return cls.UNDECIDED
         if one_seed:
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 def student(freedom: float) -> float:
-    """Return how many standard errors a true value lies from the mean at most, with confidence `SURE`.
+    """How many standard errors a true value lies from the mean at most, with confidence `SURE`.
 
     Examples:
         >>> [round(student(freedom), 2) for freedom in (2, 4, math.inf)]
@@ -60,7 +60,7 @@ class Span:
     def verdict(
         self, number: float, error: float | None, freedom: float = math.inf, *, one_seed: bool = False
     ) -> Verdict:
-        """Return the verdict on a number and its standard error, which is `None` if unknown.
+        """The verdict on a number and its standard error, which is `None` if unknown.
 
         A number decides if the claim holds, or fails, for every value within its noise: as many standard errors to
         either side as Student's t gives at `SURE` with these degrees of freedom, 2 with many seeds and 4.3 with two on

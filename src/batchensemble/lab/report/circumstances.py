@@ -21,7 +21,7 @@ Seeds = tuple[int, ...]
 
 
 def circumstances(evidence: Evidence) -> str:
-    """Return the line under a table or figure.
+    """The line under a table or figure.
 
     Examples:
         >>> circumstances(Evidence("cifar", "smoke", ()))
@@ -50,7 +50,7 @@ def not_drawn(kinds: Mapping[str, Evidence], *arrays: str) -> str:
         >>> not_drawn({"Single": Evidence("cifar", "smoke", ())}, "logits")
         ''
     """
-    counts = {name: (len(part.results), len(list(part.with_array(*arrays)))) for name, part in kinds.items()}
+    counts = {name: (len(part.results), len(list(part.with_arrays(*arrays)))) for name, part in kinds.items()}
     lacking = [
         f"{name} ({there - kept} of {there} runs)" if kept else name
         for name, (there, kept) in counts.items()
@@ -66,7 +66,7 @@ def commit_of(provenance: Provenance) -> str:
 
 
 def seed_counts(evidence: Evidence) -> str:
-    """Return how many seeds rows have, in words: `3 seeds`, `1 seed (Single: 4)` or, if many differ, `1 to 4 seeds`.
+    """How many seeds rows have, in words: `3 seeds`, `1 seed (Single: 4)` or, if many differ, `1 to 4 seeds`.
 
     Examples:
         >>> seed_counts(Evidence("cifar", "smoke", ()))
@@ -83,7 +83,7 @@ def seed_counts(evidence: Evidence) -> str:
 
 
 def _seeds(evidence: Evidence) -> str:
-    """Return which seeds rows have, in words: `seeds 0 to 2`, `seed 0 (Single: 0 to 3)`."""
+    """Which seeds rows have, in words: `seeds 0 to 2`, `seed 0 (Single: 0 to 3)`."""
     found = _seeds_of_rows(evidence)
     usual = _usual(found)
     if usual is None:
@@ -94,7 +94,7 @@ def _seeds(evidence: Evidence) -> str:
 
 
 def _seeds_of_rows(evidence: Evidence) -> dict[str, set[Seeds]]:
-    """Return the seeds of every kind of run, by its first label, such as the method."""
+    """The seeds of every kind of run, by its first label, such as the method."""
     found: dict[str, set[Seeds]] = {}
     for part in evidence.apart().values():
         if seeds := sorted({result.record.run.seed for result in part.results}):
@@ -103,7 +103,7 @@ def _seeds_of_rows(evidence: Evidence) -> dict[str, set[Seeds]]:
 
 
 def _usual(rows: Mapping[str, set[Seeds]]) -> Seeds | None:
-    """Return the seeds of most rows; `None` if a row has several kinds of runs that differ, or many rows differ."""
+    """The seeds of most rows; `None` if a row has several kinds of runs that differ, or many rows differ."""
     if any(len(several) > 1 for several in rows.values()):
         return None
     frequency = Counter(seeds for several in rows.values() for seeds in several)
@@ -132,7 +132,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def epochs_of(records: Iterable[Record]) -> str:
-    """Return the lengths of trainings in words: `3, 10 or 30 epochs`; nothing if no record has any."""
+    """The lengths of trainings in words: `3, 10 or 30 epochs`; nothing if no record has any."""
     epochs = sorted({number for record in records if (number := number_of(record, "epochs"))})
     *others, last = [f"{number:g}" for number in epochs] or [""]
     words = " or ".join(filter(None, (", ".join(others), last)))
@@ -140,14 +140,14 @@ def epochs_of(records: Iterable[Record]) -> str:
 
 
 def _versions(sources: Iterable[Provenance]) -> str:
-    """Return the versions in words, package by package: `python 3.12.3, torch 2.11.0 or 2.13.0`."""
+    """The versions in words, package by package: `python 3.12.3, torch 2.11.0 or 2.13.0`."""
     versions = [source.versions for source in sources]
     found = {name: sorted({one.get(name, ABSENT) for one in versions} - {ABSENT}) for name in PACKAGES}
     return ", ".join(f"{name} {' or '.join(several)}" for name, several in found.items() if several)
 
 
 def _commits(sources: Iterable[Provenance]) -> str:
-    """Return the commits in words: `commits 9c0e65a, 0e4963e230b4 with changes`."""
+    """The commits in words: `commits 9c0e65a, 0e4963e230b4 with changes`."""
     known = [commit_of(source).removeprefix("commit ") for source in sources]
     several = dict.fromkeys(known)
     return f"commit{'s' * (len(several) > 1)} {', '.join(several)}"

@@ -98,7 +98,7 @@ class Evidence:
         return self.scale == "paper"
 
     def where(self, **labels: str) -> "Evidence":
-        """Return the part with these labels; published numbers stay unless their labels contradict them."""
+        """The part with these labels; published numbers stay unless their labels contradict them."""
         return replace(
             self,
             places=tuple(place for place in self.places if labels.items() <= place.labels.items()),
@@ -106,7 +106,7 @@ class Evidence:
         )
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """Return the values of a label in the order of the grid."""
+        """The values of a label in the order of the grid."""
         return tuple(dict.fromkeys(place.labels[name] for place in self.places if name in place.labels))
 
     def by(self, label: str) -> "dict[str, Evidence]":
@@ -114,7 +114,7 @@ class Evidence:
         return {value: self.where(**{label: value}) for value in self.labels(label)}
 
     def differing(self, *apart_from: str) -> tuple[str, ...]:
-        """Return the labels in which runs differ, apart from those named."""
+        """The labels in which runs differ, apart from those named."""
         names = dict.fromkeys(name for place in self.places for name in place.labels)
         return tuple(
             name
@@ -145,7 +145,7 @@ class Evidence:
         }
 
     def numbers(self, metric: str, **labels: str) -> tuple[float, ...]:
-        """Return a metric of every run with these labels; a list (members, tasks) counts as its mean.
+        """A metric of every run with these labels; a list (members, tasks) counts as its mean.
 
         Raises:
             ValueError: the labels match runs of different kinds, whose numbers must not be mixed.
@@ -161,7 +161,7 @@ class Evidence:
         return Summary.of(self.numbers(metric, **labels))
 
     def paper(self, metric: str, **labels: str) -> tuple[Published, ...]:
-        """Return the paper's numbers that belong beside the runs with these labels.
+        """The paper's numbers that belong beside the runs with these labels.
 
         They agree with every label that those runs share, so that no number for CIFAR-10 appears beside a run on other
         data. There are several if the paper contradicts itself.
@@ -173,20 +173,18 @@ class Evidence:
         return tuple(number for number in fitting if _agree(number.labels, known))
 
     def with_metric(self, metric: str, **labels: str) -> Iterator[tuple[Result, Any]]:
-        """Yield every result that has the metric, with the metric as it was recorded."""
+        """Every result that has the metric, with the metric as it was recorded."""
         for result in self.where(**labels).results:
             if result.record.metrics.get(metric) is not None:
                 yield result, result.record.metrics[metric]
 
-    def with_array(self, *names: str, **labels: str) -> Iterator[Result]:
-        """Yield every result that has these arrays."""
-        for result in self.where(**labels).results:
-            if set(names) <= set(result.record.arrays):
-                yield result
+    def with_arrays(self, *names: str) -> Iterator[Result]:
+        """Every result that has these arrays."""
+        return (result for result in self.results if set(names) <= set(result.record.arrays))
 
 
 def number_of(record: Record, metric: str) -> float | None:
-    """Return a metric as one number, a list as the mean of its numbers; `None` if there is none.
+    """A metric as one number, a list as the mean of its numbers; `None` if there is none.
 
     Raises:
         CorruptRecord: it is neither a number nor a list of numbers.
@@ -200,12 +198,12 @@ def number_of(record: Record, metric: str) -> float | None:
 
 
 def _over_corruptions(record: Record, metric: str) -> list[float | None] | None:
-    """Return the rows whose mean `corrupted_accuracy` and the like are, for records that lack the mean."""
+    """The rows whose mean `corrupted_accuracy` and the like are, for records that lack the mean."""
     if not metric.startswith(CORRUPTED) or "shift" not in record.metrics:
         return None
     return [row.get(metric.removeprefix(CORRUPTED)) for row in record.metrics["shift"] if row["severity"]]
 
 
 def _agree(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
-    """Return whether two sets of labels agree on the names they share."""
+    """Whether two sets of labels agree on the names they share."""
     return all(theirs.get(name, value) == value for name, value in ours.items())

@@ -9,7 +9,7 @@ from batchensemble.lab.report.page import TITLE, file_name
 
 
 def markdown_page(chapters: Sequence[Chapter]) -> str:
-    """Return the whole report; images are expected in `figures/`."""
+    """The whole report; images are expected in `figures/`."""
     index = "\n".join(f"- [{chapter.id}](#{chapter.id}): {chapter.item} ({_state(chapter)})" for chapter in chapters)
     parts = [f"# {TITLE}", index, *(part for chapter in chapters for part in _chapter(chapter))]
     return "\n\n".join(part.strip() for part in parts) + "\n"

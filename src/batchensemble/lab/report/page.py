@@ -24,7 +24,7 @@ TITLE = "BatchEnsemble, measured"
 
 
 def html_page(chapters: Sequence[Chapter], drawings: Mapping[str, Drawing]) -> str:
-    """Return the whole report; `drawings` are the figures by file name."""
+    """The whole report; `drawings` are the figures by file name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -42,7 +42,7 @@ def html_page(chapters: Sequence[Chapter], drawings: Mapping[str, Drawing]) -> s
 
 
 def file_name(section: Section, shown: Table | Figure) -> str:
-    """Return the name of a table's or figure's files, without extension."""
+    """The name of a table's or figure's files, without extension."""
     return f"{section.evidence.experiment}-{section.scale}-{shown.name}"
 
 
@@ -52,13 +52,13 @@ def data_uri(svg: bytes) -> str:
 
 
 def column_groups(table: Table) -> list[tuple[str, int]]:
-    """Return names and widths of the groups of columns; empty if no column is in a group."""
+    """Names and widths of the groups of columns; empty if no column is in a group."""
     found = [(name, len(list(columns))) for name, columns in groupby(column.group for column in table.columns)]
     return found if any(name for name, _ in found) else []
 
 
 def is_wide(figure: Figure) -> bool:
-    """Return whether a figure needs the page's full width."""
+    """Whether a figure needs the page's full width."""
     return figure.size[0] > 1.1 * WIDTH
 
 

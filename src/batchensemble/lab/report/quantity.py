@@ -78,7 +78,7 @@ def sentence(names: Iterable[str]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _percent(metric: str, name: str, better: Literal["higher", "lower"] | None = None) -> Quantity:
+def _percent(metric: str, name: str, better: Literal["higher", "lower"]) -> Quantity:
     return Quantity(metric, name, "%", 100.0, 2, better)
 
 
@@ -125,7 +125,7 @@ QUANTITIES = {known.metric: known for known in _KNOWN}
 
 
 def quantity(metric: "str | Quantity") -> Quantity:
-    """Return the quantity of a metric; an unknown one is shown under its own name, to three digits.
+    """The quantity of a metric; an unknown one is shown under its own name, to three digits.
 
     Examples:
         >>> quantity("relative_time").heading

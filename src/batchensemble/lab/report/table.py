@@ -128,7 +128,7 @@ def _csv_numbers(cell: Cell, quantity: Quantity) -> tuple[str, str, str, str]:
 
 
 def _rule(left: int, total: int) -> tuple[str, ...]:
-    """Return Markdown's second line, which aligns labels left and numbers right."""
+    """Markdown's second line, which aligns labels left and numbers right."""
     return (*("---" for _ in range(left)), *("---:" for _ in range(total - left)))
 
 

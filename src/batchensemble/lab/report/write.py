@@ -47,7 +47,7 @@ def write_report(
 
 
 def _drawn(found: list[Chapter], progress: bool) -> tuple[list[Chapter], dict[str, Drawing]]:
-    """Return the chapters, and every figure, rendered, by the name of its files."""
+    """The chapters, and every figure, rendered, by the name of its files."""
     from rich.progress import track
 
     todo = [

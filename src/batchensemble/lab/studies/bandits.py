@@ -49,7 +49,7 @@ class Settings:
             raise ValueError(f"the wheel has a delta and nothing else has; got {self.delta} for {self.problem}")
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
+        """The settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
@@ -86,7 +86,7 @@ def play(
     progress: Progress | None = None,
     title: str = "",
 ) -> Tensor:
-    """Return the rewards a method obtains, `(trials, steps)`; all games advance together, step by step.
+    """The rewards a method obtains, `(trials, steps)`; all games advance together, step by step.
 
     Args:
         method: the algorithm.

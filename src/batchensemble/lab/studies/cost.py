@@ -11,7 +11,7 @@ import torch
 from batchensemble.lab.methods.ensembles import BatchEnsemble, Method, Naive, Single
 from batchensemble.lab.models import resnet
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.speed.timing import Measure, Work, measure
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import Precision, on_device, start_fabric
@@ -86,7 +86,7 @@ class Classify:
 def run(run: Run, context: Context) -> Record:
     """Measure every kind of ensemble at every size, each beside one network on the same images."""
     began = time.time()
-    settings = Settings(**{**run.settings, "members": tuple(run.settings["members"])})
+    settings = Settings(**tupled(run.settings))
     fabric = start_fabric(context.device, 1, settings.precision)
     single, _ = compare(Single(), settings, fabric)
     context.progress.start("cost", len(KINDS) * len(settings.members))
@@ -103,7 +103,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def compare(method: Method, settings: Settings, fabric: "Fabric") -> list[dict[str, float]]:
-    """Return seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
+    """Seconds per batch, parameters and, on a GPU, peak memory of an ensemble and of one network.
 
     Raises:
         ValueError: one of them does not fit in memory.

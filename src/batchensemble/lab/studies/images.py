@@ -70,11 +70,11 @@ class View:
 
     @classmethod
     def of(cls, train: ImageSet, pad: int) -> "View":
-        """Return the view with the statistics of a training set."""
+        """The view with the statistics of a training set."""
         return cls(*train.channel_statistics(), pad)
 
     def to(self, device: torch.device) -> "View":
-        """Return the same view for images on another device."""
+        """The same view for images on another device."""
         return replace(self, mean=self.mean.to(device), std=self.std.to(device))
 
     def draw(self, count: int, seed: int) -> Tensor:
@@ -82,7 +82,7 @@ class View:
         return draw_crops(count, torch.Generator().manual_seed(seed), self.pad)
 
     def __call__(self, images: Tensor, crops: Tensor | None = None) -> Tensor:
-        """Return images `(N, C, H, W)` as network inputs, shifted and flipped if crops are given."""
+        """Images `(N, C, H, W)` as network inputs, shifted and flipped if crops are given."""
         moved = crop_flip(images, crops, self.pad) if crops is not None and self.pad else images
         seen = normalise(moved, self.mean, self.std)
         return seen.contiguous(memory_format=torch.channels_last) if seen.is_cuda else seen
@@ -118,7 +118,7 @@ class ImageBatches:
         return len(self.data) // self.size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch."""
+        """The batches of an epoch."""
         total = self.size * len(self.streams)
         mine = torch.arange(total)[rank_rows(total, self.rank, self.world, own_members=self.own_members)]
         device = self.data.images.device

@@ -24,7 +24,7 @@ class Trainable(Protocol):
     """How a method is trained, as a value."""
 
     def settings(self) -> dict[str, Any]:
-        """Return everything its weights depend on, except the seed, as plain JSON; `method` is the method."""
+        """Everything its weights depend on, except the seed, as plain JSON; `method` is the method."""
         ...
 
 
@@ -77,7 +77,7 @@ def train_part(
     fabric: "Fabric",
     context: Context,
 ) -> TrainedPart:
-    """Return a part trained in its own folder, now or earlier; `training` builds it anew."""
+    """A part trained in its own folder, now or earlier; `training` builds it anew."""
     folder = weights_folder(context, recipe, part)
     name = f"{settings_of(part.method)['name']}, seed {part.seed}"
     with locked_together(fabric, folder, wait=context.wait):
@@ -87,7 +87,7 @@ def train_part(
 
 
 def weights_folder(context: Context, recipe: Trainable, part: SeededMethod) -> Path:
-    """Return the folder of a part's weights, named by everything they depend on."""
+    """The folder of a part's weights, named by everything they depend on."""
     settings = {**recipe.settings(), "method": settings_of(part.method)}
     return context.work / "weights" / content_key({"recipe": settings, "seed": part.seed})
 
@@ -95,7 +95,7 @@ def weights_folder(context: Context, recipe: Trainable, part: SeededMethod) -> P
 def predict(
     method: Method, parts: Sequence[TrainedPart], inputs: Iterable[Tensor], fabric: "Fabric", samples: int, seed: int
 ) -> Prediction:
-    """Return every member's logits `(members, N, classes)` for every row of the inputs, on the CPU.
+    """Every member's logits `(members, N, classes)` for every row of the inputs, on the CPU.
 
     Args:
         method: computes the logits of all parts.
@@ -112,7 +112,7 @@ def predict(
 
 
 def cost_of(parts: Sequence[Part], method: Method, epochs: int, samples: int) -> dict[str, Any]:
-    """Return the cost of all parts together, their times if all are known, and their mean loss in the last epoch."""
+    """The cost of all parts together, their times if all are known, and their mean loss in the last epoch."""
     times = [part.seconds for part in parts if part.seconds is not None]
     return {
         "parameters": sum(part.parameters for part in parts),

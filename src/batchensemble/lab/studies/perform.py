@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from batchensemble.disk import Busy, locked
 from batchensemble.lab.records import Record, Run
 from batchensemble.lab.store import Store
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import is_one_of_several, start_fabric
+from batchensemble.locks import Busy, locked
 from batchensemble.optim import Diverged
 
 FAILURES = (Busy, Diverged, ImportError, OSError, ValueError, torch.OutOfMemoryError)
@@ -44,7 +44,7 @@ class Failure:
 
 
 def in_words(failures: Sequence[Failure]) -> list[str]:
-    """Return a line for every reason: the first job that failed for it, how many more did, and the reason."""
+    """A line for every reason: the first job that failed for it, how many more did, and the reason."""
     whose: dict[str, list[Job]] = {}
     for failure in failures:
         whose.setdefault(failure.why, []).append(failure.job)
@@ -53,7 +53,7 @@ def in_words(failures: Sequence[Failure]) -> list[str]:
 
 
 def refused(jobs: Sequence[Job], store: Store, context: Context) -> list[Failure]:
-    """Return the jobs that are not in the store and cannot be performed in this context, before the first one begins.
+    """The jobs that are not in the store and cannot be performed in this context, before the first one begins.
 
     Args:
         jobs: what is to be performed.
@@ -118,7 +118,7 @@ def _tried(job: Job, store: Store, context: Context, stop: bool) -> str:
 
 
 def perform(study: Study, run: Run, store: Store, context: Context) -> Record:
-    """Return a run's record, from the store or by performing it; with several devices, all processes call this.
+    """A run's record, from the store or by performing it; with several devices, all processes call this.
 
     Raises:
         Busy: another process is working on this run, and the context does not say to wait.

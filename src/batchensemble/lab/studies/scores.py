@@ -10,7 +10,7 @@ from batchensemble import Prediction, metrics
 
 
 def scores(prediction: Prediction, labels: Tensor) -> dict[str, float]:
-    """Return quality and calibration of the combined prediction."""
+    """Quality and calibration of the combined prediction."""
     probs, log_probs = prediction.probs, prediction.combined
     return {
         "accuracy": metrics.accuracy(probs, labels),
@@ -22,13 +22,13 @@ def scores(prediction: Prediction, labels: Tensor) -> dict[str, float]:
 
 
 def scaled(prediction: Prediction, labels: Tensor) -> dict[str, float]:
-    """Return the NLL after temperature scaling, fitted on one half of the rows and measured on the other."""
+    """The NLL after temperature scaling, fitted on one half of the rows and measured on the other."""
     generator = torch.Generator().manual_seed(0)
     return {"scaled_nll": metrics.temperature_scaled_nll(prediction.combined, labels, generator)}
 
 
 def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """Return the members' own accuracy and how much they differ, over all pairs and from the first member."""
+    """The members' own accuracy and how much they differ, over all pairs and from the first member."""
     probs = replace(prediction, outputs=prediction.outputs.double()).member_probs  # divergences need the smallest ones
     base, base_kl = metrics.base_disagreement(probs), metrics.base_kl(probs)
     return {
@@ -46,12 +46,12 @@ def diversity(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
 
 
 def quality(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """Return all of the above."""
+    """All of the above."""
     return {**scores(prediction, labels), **scaled(prediction, labels), **diversity(prediction, labels)}
 
 
 def detection(known: Prediction, unknown: Prediction) -> dict[str, float]:
-    """Return how well entropy separates unseen classes from known ones, and what members disagree about."""
+    """How well entropy separates unseen classes from known ones, and what members disagree about."""
     inside, outside = known.entropy, unknown.entropy
     return {
         "auroc": metrics.auroc(inside, outside),

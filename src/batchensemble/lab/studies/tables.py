@@ -13,7 +13,7 @@ from batchensemble.lab.data import Table, load_table
 from batchensemble.lab.methods.ensembles import Batch, Method, SeededMethod, Single, Stream, method_from, settings_of
 from batchensemble.lab.models import dense_classifier
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.parts import TrainedPart, cost_of, predict, train_part
 from batchensemble.lab.studies.scores import quality, scores
 from batchensemble.lab.studies.study import Context, Study
@@ -55,14 +55,13 @@ class Settings:
     samples: int = 16
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
-        return {**vars(self), "method": settings_of(self.method), "hidden": list(self.hidden)}
+        """The settings as plain JSON."""
+        return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Build the settings from JSON."""
-        method, hidden = method_from(settings["method"]), tuple(settings["hidden"])
-        return cls(**{**settings, "method": method, "hidden": hidden})
+        return cls(**{**tupled(settings), "method": method_from(settings["method"])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,7 @@ class TableBatches:
         return len(self.data) // self.size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch."""
+        """The batches of an epoch."""
         order = shuffled([seed_of(stream.order, number) for stream in self.streams], len(self.data), self.size)
         for chosen in order.to(self.data.rows.device):
             yield Batch(self.data.rows[chosen], self.data.labels[chosen])
@@ -110,7 +109,7 @@ def run(run: Run, context: Context) -> Record:
 
 
 def predict_rows(settings: Settings, parts: list[TrainedPart], data: Table, fabric: "Fabric", seed: int) -> Prediction:
-    """Return every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
+    """Every member's logits `(members, N, classes)` for every row of a table, on the CPU."""
     return predict(settings.method, parts, data.rows.split(AT_ONCE), fabric, settings.samples, seed)
 
 

@@ -19,7 +19,7 @@ class Batches(Protocol):
         ...
 
     def epoch(self, number: int) -> Iterator[Any]:
-        """Yield the batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
+        """The batches of an epoch, the same at every call: a tuple or dict of tensors, in few shapes."""
         ...
 
 
@@ -42,7 +42,7 @@ def shuffled(seeds: Sequence[int], count: int, size: int) -> Tensor:
 
 
 def rank_rows(total: int, rank: int, world: int, *, own_members: bool = False) -> slice:
-    """Return the rows of a global batch that process `rank` of `world` takes.
+    """The rows of a global batch that process `rank` of `world` takes.
 
     Args:
         total: number of rows in the global batch.

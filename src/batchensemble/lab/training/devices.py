@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from batchensemble.disk import locked
+from batchensemble.locks import locked
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -58,7 +58,7 @@ def start_fabric(device: str = "auto", devices: int = 1, precision: Precision = 
 
 
 @contextmanager
-def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iterator[None]:
+def locked_together(fabric: "Fabric", path: Path, *, wait: bool) -> Iterator[None]:
     """Lock the work named by `path` for all processes that train together; the first one holds the lock.
 
     Raises:
@@ -69,8 +69,8 @@ def locked_together(fabric: "Fabric", path: Path, *, wait: bool = False) -> Iter
         yield
 
 
-def is_one_of_several(devices: int = 1) -> bool:
-    """Return whether this process is one of several that train together, or will be if it asks for `devices`."""
+def is_one_of_several(devices: int) -> bool:
+    """Whether this process is one of several that train together, or will be if it asks for `devices`."""
     return devices > 1 or int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 

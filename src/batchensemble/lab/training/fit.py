@@ -50,7 +50,7 @@ class TrainingJob:
     until: Callable[[Mapping[str, float]], bool] | None = None
 
     def ends_with(self, line: Mapping[str, float]) -> bool:
-        """Return whether training ends with the epoch of this line."""
+        """Whether training ends with the epoch of this line."""
         return line["epoch"] + 1 == self.epochs or (self.until is not None and self.until(line))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, cast
 
 from batchensemble.disk import written_whole
@@ -48,14 +47,12 @@ class Log:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:
-    """Return the lines of all epochs logged so far."""
+    """The lines of all epochs logged so far."""
     return read_lines(folder / "log.jsonl")
 
 

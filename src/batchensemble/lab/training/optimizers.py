@@ -7,7 +7,7 @@ import torch
 
 
 def sgd(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.SGD:
-    """Return fused SGD with a Nesterov momentum of 0.9, its learning rates held in tensors.
+    """Fused SGD with a Nesterov momentum of 0.9, its learning rates held in tensors.
 
     A CUDA graph bakes in the numbers it was captured with: a learning rate that is a number would never change.
 
@@ -26,7 +26,7 @@ def sgd(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.S
 
 
 def adam(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.Adam:
-    """Return fused Adam with the Transformer's constants, its learning rates held in tensors.
+    """Fused Adam with the Transformer's constants, its learning rates held in tensors.
 
     Args:
         groups: parameter groups with their own `lr`.
@@ -43,7 +43,7 @@ def adam(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.
 
 
 def adamw(groups: Iterable[dict[str, Any]], device: torch.device) -> torch.optim.AdamW:
-    """Return fused AdamW with torch's constants, its learning rates held in tensors.
+    """Fused AdamW with torch's constants, its learning rates held in tensors.
 
     Args:
         groups: parameter groups with their own `lr` and `weight_decay`.

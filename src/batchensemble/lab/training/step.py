@@ -125,7 +125,7 @@ class Recorded:
 
 
 def shapes_of(batch: Any) -> tuple[torch.Size, ...]:
-    """Return the shapes of a batch's tensors, in order."""
+    """The shapes of a batch's tensors, in order."""
     return tuple(leaf.shape for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
 
 
@@ -138,7 +138,7 @@ class Objective(nn.Module):
         self._loss = loss
 
     def forward(self, batch: Any) -> Mapping[str, Tensor]:
-        """Return the scalars of one batch."""
+        """The scalars of one batch."""
         return dict(self._loss(self.model, batch))
 
 

@@ -74,7 +74,9 @@ class Selection:
         known = [name for names in self._names.values() for name in names]
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in known):
-                raise ValueError(f"{argument}={pattern!r} matches no module of the network")
+                raise ValueError(
+                    f"{argument}={pattern!r} matches no module of the network; dict(net.named_modules()) lists all"
+                )
         return lambda name, _module: any(_covers(pattern, name) for pattern in patterns)
 
     def _modules_before(self, fan_out: str | None) -> set[nn.Module]:
@@ -82,7 +84,7 @@ class Selection:
             return set()
         names = [names[0] for names in self._names.values()]
         if fan_out not in names:
-            raise ValueError(f"fan_out={fan_out!r} names no module of the network")
+            raise ValueError(f"fan_out={fan_out!r} names no module of the network; dict(net.named_modules()) lists all")
         return set(list(self._names)[: names.index(fan_out)])
 
 

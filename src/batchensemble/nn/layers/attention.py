@@ -92,7 +92,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         out = self.out_proj(y if self.batch_first else y.transpose(0, 1))
         if not need_weights:
             return out, None
-        return out, weights.mean(1) if average_attn_weights else weights
+        return out, (weights.mean(1) if average_attn_weights else weights)
 
     def _heads(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
@@ -118,7 +118,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
 
     def _mask(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
         """Join both masks into one that is added to the scores, `(rows or 1, heads or 1, length, keys)`."""
-        rows, at = query.shape[0 if self.batch_first else 1], 1 if self.batch_first else 0
+        rows, at = query.shape[0 if self.batch_first else 1], (1 if self.batch_first else 0)
         mask: Tensor | None = None
         if attn_mask is not None:
             _check_mask("attn_mask", attn_mask, query.shape[at], key.shape[at])

@@ -200,9 +200,9 @@ def _take(x: Tensor, mine: slice | Tensor, axis: int) -> Tensor:
 
 
 def _each_state(function: Callable[[Tensor], Tensor], hx: Hidden) -> Hidden:
-    if hx is None or isinstance(hx, Tensor):
-        return None if hx is None else function(hx)
-    return tuple(function(state) for state in hx)
+    if hx is None:
+        return None
+    return function(hx) if isinstance(hx, Tensor) else tuple(function(state) for state in hx)
 
 
 def _take_hidden(hx: Hidden, mine: slice | Tensor) -> Hidden:

@@ -64,7 +64,7 @@ def checked_owner(member: Any, rows: int, members: int, device: torch.device) ->
 
 
 def checked_member(member: Any, members: int) -> int:
-    """Return a member as an `int`, whatever kind of integer it is: a list of 0-d tensors would index several axes.
+    """A member as an `int`, whatever kind of integer it is: a list of 0-d tensors would index several axes.
 
     Raises:
         IndexError: a number outside `[0, members)`, named.

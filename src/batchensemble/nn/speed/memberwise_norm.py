@@ -35,7 +35,7 @@ def compiled_members(x: Tensor, training: bool) -> int | None:
 def before_scale(x: Tensor, members: int) -> tuple[Tensor, Tensor]:
     """`z, s` with `x = z ∘ s_i`: from the layer before, if it made x that way; otherwise x itself and ones."""
     z, s = take_scaling(x)
-    return z, x.new_ones(members, x.shape[1], dtype=wide_type(x.dtype)) if s is None else s
+    return z, (x.new_ones(members, x.shape[1], dtype=wide_type(x.dtype)) if s is None else s)
 
 
 class MemberwiseNorm(torch.autograd.Function):
@@ -120,7 +120,7 @@ def scale_and_shift(
     inverse = torch.rsqrt(var.to(wide_type(var.dtype)) + eps)  # so all that follows from it is wide, too
     # `mean * scale`, in the order that Triton 3.6 can compile beside sums over few rows
     level = _times(mean * inverse, weight)
-    return _times(inverse, weight), -level if bias is None else bias - level
+    return _times(inverse, weight), (-level if bias is None else bias - level)
 
 
 def _pooled(means: Tensor, variances: Tensor) -> tuple[Tensor, Tensor]:

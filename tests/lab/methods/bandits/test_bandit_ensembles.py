@@ -129,7 +129,7 @@ def test_learning_rates_are_reset_only_where_asked():
     steps = {}
     for reset in (False, True):
         training = NetworkTraining(hidden=(6,), steps=3, every=10, batch=8, reset_lr=reset)
-        steps[reset] = fed(started(Greedy(training)), steps=20).optimiser._steps
+        steps[reset] = fed(started(Greedy(training)), steps=20).optimizer._steps
     assert steps == {False: 6, True: 3}
 
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from batchensemble.disk import Busy, locked
 from batchensemble.lab.methods.lifelong import DEN, RCL, BatchEnsemble, Finetune, Method, Separate, resnet50_trunk
 from batchensemble.lab.records import Run
 from batchensemble.lab.studies.lifelong import LIFELONG, Settings, study
 from batchensemble.lab.studies.lifelong.study import run
 from batchensemble.lab.studies.study import Context
 from batchensemble.lifelong import Learner
+from batchensemble.locks import Busy, locked
 
 QUICK = Settings(data="figures", classes=10, tasks=3, network="lenet", epochs=1, batch=32, lr=0.02)
 

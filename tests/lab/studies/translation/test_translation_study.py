@@ -9,7 +9,6 @@ import torch
 from typer.testing import CliRunner
 
 from batchensemble.cli import app
-from batchensemble.disk import Busy, locked
 from batchensemble.lab.data.text import ToyLanguage
 from batchensemble.lab.experiments.translators import TOY
 from batchensemble.lab.records import Run, plain
@@ -20,6 +19,7 @@ from batchensemble.lab.studies.translation import TRANSLATION, Members, Recipe, 
 from batchensemble.lab.studies.translation import trainer as module
 from batchensemble.lab.studies.translation.corpora import CORPORA, Corpus
 from batchensemble.lab.studies.translation.study import learning
+from batchensemble.locks import Busy, locked
 
 SHORT = replace(TOY, data="tiny", steps=20, epoch=5, bleu_every=2, tokens=512)
 

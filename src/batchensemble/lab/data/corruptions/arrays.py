@@ -38,7 +38,7 @@ def smooth(images: NDArray[np.floating], sigma: float, mode: str = "nearest", tr
 
 
 def pixels(images: Floats, rows: Places, columns: Places) -> Floats:
-    """Return the pixels of each image `(N, H, W, C)` at its own integer positions, broadcast to `(N, H', W')`."""
+    """The pixels of each image `(N, H, W, C)` at its own integer positions, broadcast to `(N, H', W')`."""
     count, height, width, channels = images.shape
     image = np.arange(count)[:, None, None]
     # one flat index: several times faster than images[image, rows, columns]
@@ -83,7 +83,7 @@ def zoomed(images: Floats, factor: float) -> Floats:
 
 
 def zoom_matrix(size: int, factor: float) -> Floats:
-    """Return the `(size, size)` matrix that enlarges the middle `ceil(size / factor)` pixels, corner to corner."""
+    """The `(size, size)` matrix that enlarges the middle `ceil(size / factor)` pixels, corner to corner."""
     kept = int(np.ceil(size / factor))
     enlarged = round(kept * factor)
     trimmed = (enlarged - size) // 2

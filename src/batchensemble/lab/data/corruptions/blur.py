@@ -38,11 +38,11 @@ def defocus_blur(x: Floats, severity: int, _: Randoms) -> Floats:
     return blurred
 
 
-def disc(radius: float, alias: float, reach: int = 3) -> Floats:
-    """Return a normalised, softened disc `(2 reach + 1, 2 reach + 1)`."""
+def disc(radius: float, alias: float) -> Floats:
+    """A normalised, softened disc `(7, 7)`."""
     from scipy.ndimage import correlate1d
 
-    line = np.arange(-reach, reach + 1)
+    line = np.arange(-3, 4)
     kernel = (line**2 + line[:, None] ** 2 <= radius**2).astype(np.float64)
     softener = np.exp(-np.array([1.0, 0.0, 1.0]) / (2 * alias**2))
     for axis in (0, 1):

@@ -67,7 +67,7 @@ def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int =
 
     Raises:
         FileNotFoundError: the file of this corruption, or `labels.npy`, is missing.
-        ValueError: A file does not have the published layout, or the name or severity is unknown.
+        ValueError: a file does not have the published layout, or the name or severity is unknown.
     """
     check_name(name)
     check_severity(severity)
@@ -86,7 +86,7 @@ def load_cifar_c(folder: str | Path, name: str, severity: int, *, classes: int =
 
 def _mapped(path: Path) -> np.ndarray:
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: missing")
+        raise FileNotFoundError(f"{path}: missing; unpack the published set there, or make one by make_cifar_c")
     try:
         mapped: np.ndarray = np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:

@@ -20,7 +20,7 @@ PATTERN_SIZE = 200
 
 
 def frost(x: Floats, severity: int, randoms: Randoms) -> Floats:
-    """Return `a x + b f`, where `f` is a random piece of a random pattern of ice."""
+    """`a x + b f`, where `f` is a random piece of a random pattern of ice."""
     kept, ice = ((1.0, 0.2), (1.0, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))[severity - 1]
     pieces = np.stack([piece(drawn_textures(), random) for random in randoms])
     return kept * x + ice * pieces.astype(np.float64) / 255

@@ -46,7 +46,7 @@ def make_cifar_c(
         The folder.
 
     Raises:
-        ValueError: A name is unknown, or the folder holds another set.
+        ValueError: a name is unknown, or the folder holds another set.
         OSError: for example, the disk is full; no incomplete file is left.
     """
     folder, wanted = Path(out_dir), list(names)

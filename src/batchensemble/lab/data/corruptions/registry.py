@@ -52,7 +52,6 @@ def corrupt(images: NDArray[np.uint8], name: str, severity: int, *, seed: int = 
         `(N, 32, 32, 3)` uint8.
 
     Examples:
-        >>> import numpy as np
         >>> grey = np.full((2, 32, 32, 3), 128, np.uint8)
         >>> noisy = corrupt(grey, "gaussian_noise", severity=5)
         >>> noisy.shape, round(float(noisy.std()), 0)

@@ -47,7 +47,7 @@ def watered(x: Floats, liquid: Floats, weight: float) -> Floats:
 
 
 def relief(rims: NDArray[np.bool_]) -> Floats:
-    """Return the distances to the rims `(N, H, W)`, equalised and lit from one corner, 0 to 255."""
+    """The distances to the rims `(N, H, W)`, equalised and lit from one corner, 0 to 255."""
     from scipy.ndimage import correlate, uniform_filter
 
     near = uniform_filter(distances(rims), 3, mode="mirror", axes=(1, 2))
@@ -57,7 +57,7 @@ def relief(rims: NDArray[np.bool_]) -> Floats:
 
 
 def distances(rims: NDArray[np.bool_]) -> Floats:
-    """Return the distance of every pixel to the nearest rim of its own image, at most `FAR`."""
+    """The distance of every pixel to the nearest rim of its own image, at most `FAR`."""
     from scipy.ndimage import distance_transform_edt
 
     if not rims.any():
@@ -77,7 +77,7 @@ def equalised(levels: NDArray[np.uint8]) -> Floats:
 
 
 def edges(layer: Floats, low: float = 50, high: float = 150) -> NDArray[np.bool_]:
-    """Return Canny's edges of `(N, H, W)` images of 0 to 255."""
+    """Canny's edges of `(N, H, W)` images of 0 to 255."""
     from scipy.ndimage import correlate, label
 
     across, down = (correlate(layer, kernel[None], mode="nearest") for kernel in (SOBEL, SOBEL.T))
@@ -91,7 +91,7 @@ def edges(layer: Floats, low: float = 50, high: float = 150) -> NDArray[np.bool_
 
 
 def is_ridge(strength: Floats, across: Floats, down: Floats) -> NDArray[np.bool_]:
-    """Return whether a pixel is the strongest along its gradient, rounded to one of four directions."""
+    """Whether a pixel is the strongest along its gradient, rounded to one of four directions."""
     padded = np.pad(strength, ((0, 0), (1, 1), (1, 1)))
 
     def beside(rows: int, columns: int) -> Floats:

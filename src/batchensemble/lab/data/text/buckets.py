@@ -60,7 +60,7 @@ class Buckets:
         return tuple(self.widths[: int(np.searchsorted(np.asarray(self.widths), longest)) + 1])
 
     def rows(self, width: int) -> int:
-        """Return the number of rows in a batch of this width."""
+        """The number of rows in a batch of this width."""
         return self.tokens // width // self.multiple * self.multiple
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Buckets:
         return batches
 
     def batches(self, seed: int) -> list[tuple[int, Rows]]:
-        """Return the batches of one pass in order: width and rows of each."""
+        """The batches of one pass in order: width and rows of each."""
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(self.lengths))
         found: list[tuple[int, Rows]] = []

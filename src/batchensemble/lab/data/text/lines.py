@@ -31,7 +31,7 @@ class Text(Protocol):
         ...
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines without their line ends."""
+        """The lines without their line ends."""
         ...
 
 
@@ -48,7 +48,7 @@ class GivenText:
         return f"{self.name}, {hashlib.sha256(repr(self.sentences).encode()).hexdigest()}"
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the sentences."""
+        """The sentences."""
         return (sentence.encode() for sentence in self.sentences)
 
 
@@ -84,7 +84,7 @@ class TextFile:
         return f"{self.path.name}:{self.inside}, {about.st_size}, {about.st_mtime_ns}"
 
     def lines(self) -> Iterator[bytes]:
-        r"""Yield the lines without their ends; only `\n` ends a line, since text may contain Unicode's separators."""
+        r"""The lines without their ends; only `\n` ends a line, since text may contain Unicode's separators."""
         with ExitStack() as opened:
             try:
                 file = self._open(opened)
@@ -107,7 +107,7 @@ class TextFile:
 
 
 def text_file(folder: Path, name: str) -> TextFile:
-    """Return the text called `name` in a folder, plain or compressed.
+    """The text called `name` in a folder, plain or compressed.
 
     Raises:
         FileNotFoundError: it is there in neither form.
@@ -125,7 +125,7 @@ def _uncompressed(file: Any, name: str, opened: ExitStack) -> Any:
 
 
 def _segments(file: Any) -> Iterator[bytes]:
-    """Yield the sentences of an SGML test set, each on one line however it was broken."""
+    """The sentences of an SGML test set, each on one line however it was broken."""
     for segment in _SEGMENT.findall(file.read()):
         words = unescape(segment.decode(errors="surrogateescape")).split()
         yield " ".join(words).encode(errors="surrogateescape")

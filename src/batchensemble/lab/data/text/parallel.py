@@ -75,7 +75,7 @@ class ParallelText:
         return [side.stamp for part in self.sides for side in part]
 
     def _judged(self, source: bytes, target: bytes) -> Pair | None:
-        """Return the pair as text, or `None` if it is unusable; count it either way."""
+        """The pair as text, or `None` if it is unusable; counted either way."""
         try:
             pair = _text(source), _text(target)
         except UnicodeDecodeError:

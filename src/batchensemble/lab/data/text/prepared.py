@@ -49,7 +49,7 @@ class Tokens:
         return np.diff(self.starts)
 
     def padded(self, rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-        """Return the sentences of some rows, padded to `(rows, width)`."""
+        """The sentences of some rows, padded to `(rows, width)`."""
         begins, ends = self.starts[rows], self.starts[rows + 1]
         places = begins[:, None] + np.arange(width)
         real = places < ends[:, None]
@@ -83,7 +83,7 @@ class Prepared:
         return np.maximum(self.source.lengths, self.target.lengths)
 
     def text(self, side: str) -> list[str]:
-        """Return the original sentences of `source` or `target`, if they were kept."""
+        """The original sentences of `source` or `target`, if they were kept."""
         return (self.folder / f"{side}.txt").read_bytes().decode().split("\n")[:-1]
 
 

@@ -77,12 +77,12 @@ class Vocabulary:
         self._tokenizer.save(str(path))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of every text, ending with `END`."""
+        """The numbers of every text, ending with `END`."""
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [[*encoding.ids, END] for encoding in encodings]
 
     def decode(self, rows: Iterable[Sequence[int]]) -> list[str]:
-        """Return every row's text up to its first `END`, on one line: byte pairs include bytes that end lines."""
+        """Every row's text up to its first `END`, on one line: byte pairs include bytes that end lines."""
         texts = self._tokenizer.decode_batch([_words(row) for row in rows])
         return [_BREAKS.sub(" ", str(text)).strip() for text in texts]
 

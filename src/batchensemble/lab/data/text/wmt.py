@@ -27,12 +27,12 @@ class WmtArchive:
     foreign: str
 
     def texts(self, folder: Path, other: str) -> tuple[Text, Text]:
-        """Return English and the other language; the archive is downloaded to `folder` when they are read."""
+        """English and the other language; the archive is downloaded to `folder` when they are read."""
         english, foreign = (name.format(other=other) for name in (self.english, self.foreign))
         return PublishedText(self, folder, english), PublishedText(self, folder, foreign)
 
     def ensure(self, folder: Path) -> Path:
-        """Return the archive in `folder`, downloading it if it is missing.
+        """The archive in `folder`, downloaded if it is missing.
 
         Raises:
             OSError: it is missing and cannot be downloaded.
@@ -64,7 +64,7 @@ class PublishedText:
         return f"{self.archive.sha256}:{self.inside}"
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines without their line ends."""
+        """The lines without their line ends."""
         return TextFile(self.archive.ensure(self.folder), self.inside).lines()
 
 

@@ -35,7 +35,7 @@ class Agent(ABC):
 
     @torch.no_grad()
     def act(self, contexts: Tensor) -> Tensor:
-        """Return the arm to pull in every trial."""
+        """The arm to pull in every trial."""
         pulls = len(self.history)
         if pulls < self._in_turn:
             return torch.full((len(contexts),), pulls % self.setting.arms, device=contexts.device)
@@ -49,7 +49,7 @@ class Agent(ABC):
 
     @abstractmethod
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the estimated reward of every arm, `(trials, arms)`."""
+        """The estimated reward of every arm, `(trials, arms)`."""
 
     @abstractmethod
     def learn(self) -> None:
@@ -69,7 +69,7 @@ class NetworkAgent(Agent):
         super().__init__(setting, training.every, training.first_pulls)
         self.training, self.nets = training, nets
         self.parameters = [tensor.requires_grad_() for tensor in self.start()]
-        self.optimiser = RMSProp(self.parameters, training)
+        self.optimizer = RMSProp(self.parameters, training)
 
     def start(self) -> list[Tensor]:
         """Draw the parameters to train: weight and bias of every layer."""
@@ -82,24 +82,24 @@ class NetworkAgent(Agent):
         return sizes(self.setting.context_dim, self.training.hidden, self.setting.arms)
 
     def layers(self) -> list[Layer]:
-        """Return the current layers of all networks."""
+        """The current layers of all networks."""
         pairs = zip(self.parameters[::2], self.parameters[1::2], strict=True)
         return [Layer(weight, bias) for weight, bias in pairs]
 
     def drop(self, columns: Tensor) -> Tensor:
-        """Return the hidden features unchanged; subclasses may apply dropout."""
+        """The hidden features unchanged; subclasses may apply dropout."""
         return columns
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the network's outputs."""
+        """The network's outputs."""
         return answer(self.layers(), contexts, self.drop)
 
     def learn(self) -> None:
         """Run one training."""
         if self.training.reset_lr:
-            self.optimiser.restart()
+            self.optimizer.restart()
         for _ in range(self.training.steps):
-            self.optimiser.step(self.loss(self.minibatch()))
+            self.optimizer.step(self.loss(self.minibatch()))
 
     def minibatch(self) -> Seen:
         """Draw rows of the history, separately for every network."""
@@ -107,5 +107,5 @@ class NetworkAgent(Agent):
         return self.history.rows(rows, self.nets)
 
     def loss(self, seen: Seen) -> Tensor:
-        """Return the sum over networks of their mean squared errors."""
+        """The sum over networks of their mean squared errors."""
         return squared_error(forward(self.layers(), seen.contexts, self.drop)[1], seen).sum()

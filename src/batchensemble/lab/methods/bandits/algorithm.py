@@ -32,7 +32,7 @@ class Algorithm(Protocol):
     """An algorithm that plays all trials at once. No trial learns from another."""
 
     def act(self, contexts: Tensor) -> Tensor:
-        """Return the arm to pull in every trial: `(trials, context_dim) -> (trials,)`."""
+        """The arm to pull in every trial: `(trials, context_dim) -> (trials,)`."""
         ...
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:

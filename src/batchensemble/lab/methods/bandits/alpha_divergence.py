@@ -56,10 +56,10 @@ class AlphaDivergenceAgent(Agent):
         self.rhos = [draw_rho(self.streams, *shape) for shape in shapes]
         self.noise_mean, self.noise_rho = (draw(self.streams, setting.arms) for draw in (draw_mean, draw_rho))
         parameters = [*self.means, *self.rhos, self.noise_mean, self.noise_rho]
-        self._optimiser = torch.optim.Adam(parameters, lr=training.lr)
+        self._optimizer = torch.optim.Adam(parameters, lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the outputs of a network drawn from the posterior."""
+        """The outputs of a network drawn from the posterior."""
         layers, _ = self._networks(1)
         return answer(layers, contexts)
 
@@ -67,12 +67,12 @@ class AlphaDivergenceAgent(Agent):
         """Run one training."""
         for _ in range(self.method.training.steps):
             rows = self.streams.integers(len(self.history), self.method.training.batch)
-            self._optimiser.zero_grad()
+            self._optimizer.zero_grad()
             self.energy(self.history.rows(rows)).sum().backward()
-            self._optimiser.step()
+            self._optimizer.step()
 
     def energy(self, seen: Seen) -> Tensor:
-        """Return the energy to minimise, `(trials,)`."""
+        """The energy to minimise, `(trials,)`."""
         alpha, count, rows = self.method.alpha, len(self.history), seen.arms.shape[2]
         layers, cost = self._networks(self.method.samples)
         outputs = forward(layers, seen.contexts)[1].unflatten(0, (self.setting.trials, -1))

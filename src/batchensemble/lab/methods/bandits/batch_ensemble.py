@@ -46,7 +46,7 @@ class BatchEnsembleAgent(NetworkAgent):
     """`BatchEnsemble` while it plays.
 
     `be.nn.Linear` has one W, but here there is one for every trial. So equation 5 is written out again, folded, with
-    the trials in front: `W_tm = W_t o s_tm r_tm^T`. A test compares its values and gradients with those of
+    the trials in front: `W_tm = W_t ∘ s_tm r_tmᵀ`. A test compares its values and gradients with those of
     `be.convert`.
     """
 
@@ -68,14 +68,14 @@ class BatchEnsembleAgent(NetworkAgent):
         return self.streams.each(lambda g: draw_fast_(weight.new_empty(self.nets, features), self._init, side, g))
 
     def layers(self) -> list[Layer]:
-        """Return every member's weights, trial by trial."""
+        """Every member's weights, trial by trial."""
         return [
             Layer(fold(weight[:, None], s, r).flatten(0, 1), bias.flatten(0, 1)[..., None])
             for weight, bias, s, r in self._grouped()
         ]
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the outputs of one member per trial."""
+        """The outputs of one member per trial."""
         trials = torch.arange(len(contexts), device=contexts.device)
         member = self.streams.integers(self.nets)
         layers = [
@@ -89,18 +89,18 @@ class BatchEnsembleAgent(NetworkAgent):
         return self.history.rows(self.streams.integers(len(self.history), self.training.batch))
 
     def loss(self, seen: Seen) -> Tensor:
-        """Return the sum over trials of the mean of the members' losses."""
+        """The sum over trials of the mean of the members' losses."""
         outputs = forward(self.layers(), seen.contexts)[1]
         arms, rewards = (part.repeat_interleave(self.nets, 0) for part in seen[1:])
         return squared_error(outputs, Seen(seen.contexts, arms, rewards)).sum() / self.nets
 
     def _grouped(self) -> Iterator[tuple[Tensor, ...]]:
-        """Yield `(W, bias, s, r)` of every layer."""
+        """`(W, bias, s, r)` of every layer."""
         return zip(*(self.parameters[i::4] for i in range(4)), strict=True)
 
 
 def fold(weight: Tensor, s: Tensor, r: Tensor) -> Tensor:
-    """Return `W ∘ s rᵀ` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
+    """`W ∘ s rᵀ` for `W (..., out, in)`, `s (..., out)`, `r (..., in)`: equation 5, weights first.
 
     Examples:
         >>> fold(torch.ones(2, 3), torch.tensor([1.0, -1.0]), torch.tensor([1.0, 2.0, 3.0])).tolist()

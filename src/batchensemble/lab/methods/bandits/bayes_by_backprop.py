@@ -44,10 +44,10 @@ class BayesByBackpropAgent(Agent):
         self.means = [draw_mean(self.streams, *shape) for shape in shapes]
         self.rhos = [draw_rho(self.streams, *shape) for shape in shapes]
         self.biases = [draw_mean(self.streams, out, 1) for out, _ in shapes]
-        self._optimiser = torch.optim.Adam([*self.means, *self.rhos, *self.biases], lr=training.lr)
+        self._optimizer = torch.optim.Adam([*self.means, *self.rhos, *self.biases], lr=training.lr)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the outputs of a network drawn from the posterior."""
+        """The outputs of a network drawn from the posterior."""
         layers = [
             Layer(mean + rho.exp() * self.streams.normal(*mean.shape[1:]), bias)
             for mean, rho, bias in zip(self.means, self.rhos, self.biases, strict=True)
@@ -58,24 +58,24 @@ class BayesByBackpropAgent(Agent):
         """Run one training."""
         for _ in range(self.training.steps):
             rows = self.streams.integers(len(self.history), self.training.batch)
-            self._optimiser.zero_grad()
+            self._optimizer.zero_grad()
             self.loss(self.history.rows(rows)).backward()
-            self._optimiser.step()
+            self._optimizer.step()
 
     def loss(self, seen: Seen) -> Tensor:
-        """Return the negative evidence lower bound per observation, summed over trials."""
+        """The negative evidence lower bound per observation, summed over trials."""
         error = (self._activations(seen) - seen.rewards).square().mean((1, 2))
         likelihood = -error / (2 * self._noise**2) - math.log(self._noise) - 0.5 * math.log(2 * math.pi)
         return (self.divergence() / len(self.history) - likelihood).sum()
 
     def divergence(self) -> Tensor:
-        """Return `KL(q || prior)` of the weights, `(trials,)`."""
+        """`KL(q || prior)` of the weights, `(trials,)`."""
         return torch.stack(
             [_divergence(mean, rho, 2 / mean.shape[2]) for mean, rho in zip(self.means, self.rhos, strict=True)]
         ).sum(0)
 
     def _activations(self, seen: Seen) -> Tensor:
-        """Return the outputs of the pulled arms with sampled activations, `(trials, 1, rows)`."""
+        """The outputs of the pulled arms with sampled activations, `(trials, 1, rows)`."""
         columns, last = seen.contexts, len(self.means) - 1
         for i, (mean, rho, bias) in enumerate(zip(self.means, self.rhos, self.biases, strict=True)):
             middle = torch.baddbmm(bias, mean, columns)
@@ -88,6 +88,6 @@ class BayesByBackpropAgent(Agent):
 
 
 def _divergence(mean: Tensor, rho: Tensor, variance: float) -> Tensor:
-    """Return `KL(N(mean, exp(2 rho)) || N(0, variance))`, summed over all but the first axis."""
+    """`KL(N(mean, exp(2 rho)) || N(0, variance))`, summed over all but the first axis."""
     ratio = (2 * rho).exp() / variance
     return 0.5 * (mean.square() / variance + ratio - 1 - 2 * rho + math.log(variance)).sum((1, 2))

@@ -78,7 +78,7 @@ class GaussianProcessAgent(Agent):
 
 
 def _moments(rewards: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation of every arm's rewards, `(trials, arms)`; mean zero if never pulled."""
+    """Mean and standard deviation of every arm's rewards, `(trials, arms)`; mean zero if never pulled."""
     counts = pulled.sum(1).clamp(min=1)
     mean = (rewards[..., None] * pulled).sum(1) / counts
     variance = ((rewards[..., None] - mean[:, None]).square() * pulled).sum(1) / counts
@@ -86,7 +86,7 @@ def _moments(rewards: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """Return a symmetric square root; eigenvalues that rounding makes negative count as zero."""
+    """A symmetric square root; eigenvalues that rounding makes negative count as zero."""
     values, vectors = torch.linalg.eigh(covariance)
     root: Tensor = vectors * values.clamp(min=0).sqrt()[:, None] @ vectors.mT
     return root

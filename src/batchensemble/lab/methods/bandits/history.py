@@ -52,7 +52,7 @@ class History:
         self.contexts[:, place], self.arms[:, place], self.rewards[:, place] = contexts, arms, rewards
 
     def rows(self, numbers: Tensor, nets: int = 1) -> Seen:
-        """Return the observations numbered `(trials, nets * rows)`, divided among the networks of each trial."""
+        """The observations numbered `(trials, nets * rows)`, divided among the networks of each trial."""
         place = (numbers + self._first).flatten()
         trials, rows = len(numbers), numbers.shape[1] // nets
         contexts = self.contexts.flatten(0, 1).index_select(0, place)
@@ -64,6 +64,6 @@ class History:
         )
 
     def all(self) -> Seen:
-        """Return all observations so far, for one network per trial."""
+        """All observations so far, for one network per trial."""
         here = slice(0, self._count)
         return Seen(self.contexts[:, here].mT, self.arms[:, None, here], self.rewards[:, None, here])

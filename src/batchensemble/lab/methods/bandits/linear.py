@@ -115,7 +115,7 @@ class LinearAgent:
         self.posterior = Posterior(setting.trials, setting.arms, width, method.prior, device)
 
     def act(self, contexts: Tensor) -> Tensor:
-        """Return the arm whose sampled value is largest."""
+        """The arm whose sampled value is largest."""
         if self._pulls < self._in_turn:
             return torch.full((len(contexts),), self._pulls % self._setting.arms, device=contexts.device)
         return self.posterior.sample(_with_one(contexts), self._setting.streams).argmax(1)

@@ -61,7 +61,7 @@ class MultitaskProcess:
         noise = gpytorch.likelihoods.GaussianLikelihood(batch_shape=torch.Size([trials]))
         self._model = _Process(noise.to(embeddings), ArmKernel(embeddings, context_dim)).to(embeddings)
         self._objective = gpytorch.mlls.ExactMarginalLogLikelihood(noise, self._model)
-        self._optimiser = torch.optim.Adam(self._model.parameters(), lr=lr)
+        self._optimizer = torch.optim.Adam(self._model.parameters(), lr=lr)
         self.conditioned = False
 
     def condition(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:
@@ -75,12 +75,12 @@ class MultitaskProcess:
         rows, rewards = self._model.train_inputs[0], self._model.train_targets
         with gpytorch.settings.max_cholesky_size(rewards.shape[1] + 1):  # exact, never conjugate gradients
             for _ in range(steps):
-                self._optimiser.zero_grad()
+                self._optimizer.zero_grad()
                 (-self._objective(self._model(rows), rewards).sum()).backward()
-                self._optimiser.step()
+                self._optimizer.step()
 
     def posterior(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
+        """Mean `(trials, arms)` and covariance of all arms' rewards at `contexts (trials, context_dim)`."""
         trials, width = contexts.shape
         arms = torch.arange(self._arms, device=contexts.device).expand(trials, -1)
         self._model.eval()
@@ -104,7 +104,7 @@ def _rows(contexts: Tensor, arms: Tensor) -> Tensor:
 
 
 def _squared_distance(first: Tensor, second: Tensor) -> Tensor:
-    """Return `|x - y|^2` of all pairs, without a tensor of differences."""
+    """`|x - y|^2` of all pairs, without a tensor of differences."""
     squares = first.square().sum(-1)[..., None] + second.square().sum(-1)[..., None, :]
     return (squares - 2 * first @ second.mT).clamp(min=0)
 

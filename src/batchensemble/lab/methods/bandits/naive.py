@@ -39,7 +39,7 @@ class NaiveAgent(NetworkAgent):
         self._shown = Shown(setting, method) if method.keep < 1 else None
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the outputs of one network per trial."""
+        """The outputs of one network per trial."""
         chosen = self._first + self.streams.integers(self.nets)
         return answer([Layer(*(part[chosen] for part in layer)) for layer in self.layers()], contexts)
 

@@ -61,7 +61,7 @@ Drop = Callable[[Tensor], Tensor]
 
 
 def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) -> tuple[Tensor, Tensor]:
-    """Return the last hidden features and the outputs of every network; `drop` is applied after each hidden layer.
+    """The last hidden features and the outputs of every network; `drop` is applied after each hidden layer.
 
     `columns` is `(nets, features, rows)`, or has a smaller first axis: then each of its entries serves several
     consecutive networks, and the first layer is one taller product instead of a copied batch.
@@ -80,7 +80,7 @@ def forward(layers: Sequence[Layer], columns: Tensor, drop: Drop | None = None) 
 
 
 def answer(layers: Sequence[Layer], contexts: Tensor, drop: Drop | None = None) -> Tensor:
-    """Return the outputs `(trials, arms)` of one network per trial for `contexts (trials, context_dim)`."""
+    """The outputs `(trials, arms)` of one network per trial for `contexts (trials, context_dim)`."""
     return forward(layers, contexts[..., None], drop)[1][..., 0]
 
 
@@ -90,7 +90,7 @@ def _dense(layer: Layer, columns: Tensor) -> Tensor:
 
 
 def sizes(context_dim: int, hidden: Sequence[int], arms: int) -> list[tuple[int, int]]:
-    """Return `(in, out)` of every layer."""
+    """`(in, out)` of every layer."""
     widths = [context_dim, *hidden, arms]
     return list(pairwise(widths))
 
@@ -105,7 +105,7 @@ def draw_layers(streams: Streams, shape: Sequence[tuple[int, int]], init: float,
 
 
 def squared_error(outputs: Tensor, seen: Seen) -> Tensor:
-    """Return the mean squared error of every network on the pulled arms, `(nets,)`."""
+    """The mean squared error of every network on the pulled arms, `(nets,)`."""
     return (outputs.gather(1, seen.arms) - seen.rewards).square().mean((1, 2))
 
 
@@ -144,6 +144,6 @@ class RMSProp:
             parameter.addcdiv_(gradient, (square + 1e-10).sqrt_(), value=-rate)
 
     def _shrink(self, gradients: Sequence[Tensor]) -> Tensor:
-        """Return the factor that clips every network's gradient, `(nets,)`."""
+        """The factor that clips every network's gradient, `(nets,)`."""
         norms = torch.stack([gradient.flatten(1).square().sum(1) for gradient in gradients]).sum(0).sqrt_()
         return self.training.clip / norms.clamp_(min=self.training.clip)

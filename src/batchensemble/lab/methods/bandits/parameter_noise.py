@@ -45,13 +45,13 @@ class ParameterNoiseAgent(NetworkAgent):
         self.noise = torch.full((setting.trials, 1, 1), method.noise, device=self.streams.device)
 
     def values(self, contexts: Tensor) -> Tensor:
-        """Return the perturbed network's outputs."""
+        """The perturbed network's outputs."""
         return answer(self._shaken(), contexts)
 
     def learn(self) -> None:
         """Train the network, then adapt the noise."""
         for _ in range(self.training.steps):
-            self.optimiser.step(self.loss(self.minibatch()))
+            self.optimizer.step(self.loss(self.minibatch()))
         self._adapt()
 
     @torch.no_grad()

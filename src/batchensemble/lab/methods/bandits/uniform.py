@@ -23,7 +23,7 @@ class UniformAgent:
         self._setting = setting
 
     def act(self, contexts: Tensor) -> Tensor:
-        """Return a random arm for every trial."""
+        """A random arm for every trial."""
         return self._setting.streams.integers(self._setting.arms)
 
     def update(self, contexts: Tensor, arms: Tensor, rewards: Tensor) -> None:

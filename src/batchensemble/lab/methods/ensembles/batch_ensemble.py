@@ -59,13 +59,13 @@ class BatchEnsemble(Method):
         return be.convert(net, self.members, copy=False, generator=generator, **how)
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Return one stream, or with own crops one per member, all in the same order."""
+        """One stream, or with own crops one per member, all in the same order."""
         if self.rows == "own crops":
             return tuple(Stream(seed, seed * self.members + i) for i in range(self.members))
         return super().streams(seed)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Return the mean of the members' losses, never the loss of their mean."""
+        """The mean of the members' losses, never the loss of their mean."""
         scores = self._repeated(model, batch) if self.rows == "repeated" else self._dealt(model, batch)
         if self.decay == "mean":
             # An optimiser's weight decay adds the gradient of half the penalty.
@@ -78,7 +78,7 @@ class BatchEnsemble(Method):
         return be.parameter_groups(model, lr, decay, fast_lr_scale=self.fast_lr_scale)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Return `(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
+        """`(members, N, classes)`, or `(samples * members, N, classes)` with dropout."""
         model = cast(be.Ensemble, models[0])
         if not self._drops:
             return cast(Tensor, model.members(images))
@@ -87,7 +87,7 @@ class BatchEnsemble(Method):
         return head_samples(dropping_(model), images, samples)
 
     def passes(self, samples: int) -> int:
-        """Return one pass per member and sample."""
+        """One pass per member and sample."""
         return self.members * (samples if self._drops else 1)
 
     @property
@@ -111,7 +111,7 @@ class BatchEnsemble(Method):
 
 
 def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
-    """Return `(samples * members, N, classes)` from one pass that repeats only the head, where the dropout is."""
+    """`(samples * members, N, classes)` from one pass that repeats only the head, where the dropout is."""
     further: list[Tensor] = []
 
     def repeat(head: nn.Module, features: tuple[Tensor, ...], logits: Tensor) -> None:
@@ -126,7 +126,7 @@ def head_samples(model: be.Ensemble, images: Tensor, samples: int) -> Tensor:
 
 
 def pairwise_kl(logits: Tensor, most: float = 2.0) -> Tensor:
-    """Return the mean KL divergence between two members, capped at `most` so that its reward is bounded.
+    """The mean KL divergence between two members, capped at `most` so that its reward is bounded.
 
     `logits` is `(members, N, classes)`.
 

@@ -36,7 +36,7 @@ class Dropout(Method):
         return network(head_width=width, dropout=self.rate, block_dropout=self.block_rate, generator=generator)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Return `(samples, N, classes)`; everything before the first mask is computed once."""
+        """`(samples, N, classes)`; everything before the first mask is computed once."""
         net = dropping_(models[0])
         if self.block_rate:
             return torch.stack([net(images) for _ in range(samples)])
@@ -44,7 +44,7 @@ class Dropout(Method):
         return torch.stack([net.get_submodule("head")(features) for _ in range(samples)])
 
     def passes(self, samples: int) -> int:
-        """Return one pass per sample, as the paper counts."""
+        """One pass per sample, as the paper counts."""
         return samples
 
 
@@ -57,7 +57,7 @@ def dropping_(model: Net) -> Net:
 
 
 def matched_width(net: nn.Module, members: int) -> int:
-    """Return the width `h` of a dense layer before the classifier with as many parameters as BatchEnsemble adds.
+    """The width `h` of a dense layer before the classifier with as many parameters as BatchEnsemble adds.
 
     `features h + h + h classes` parameters replace `features classes`, and should be `extra` more.
 

@@ -50,7 +50,7 @@ class Method:
     """
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Return the trainings it needs: usually itself; for a naive ensemble, a single network per member."""
+        """The trainings it needs: usually itself; for a naive ensemble, a single network per member."""
         return (SeededMethod(self, seed),)
 
     def build(self, network: Network, seed: int) -> nn.Module:
@@ -58,22 +58,22 @@ class Method:
         return network(generator=torch.Generator().manual_seed(seed))
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Return the streams of a batch, whose rows follow one another in it."""
+        """The streams of a batch, whose rows follow one another in it."""
         return (Stream(seed, seed),)
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Return the `loss` to minimise, and `cross_entropy` and `accuracy` for the log."""
+        """The `loss` to minimise, and `cross_entropy` and `accuracy` for the log."""
         return classified(model(batch.images), batch.labels)
 
     def groups(self, model: nn.Module, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Return the optimiser's parameter groups; kernels decay, norms and biases do not."""
+        """The optimiser's parameter groups; kernels decay, norms and biases do not."""
         return be.parameter_groups(model, lr, weight_decay)
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Return `(predictions, N, classes)` from the trained parts in evaluation mode; dropout draws `samples`."""
+        """`(predictions, N, classes)` from the trained parts in evaluation mode; dropout draws `samples`."""
         logits: Tensor = models[0](images)
         return logits[None]
 
     def passes(self, samples: int) -> int:
-        """Return the number of forward passes per image."""
+        """The number of forward passes per image."""
         return 1

@@ -28,7 +28,7 @@ class Naive(Method):
     together: bool = False
 
     def parts(self, seed: int) -> tuple[SeededMethod, ...]:
-        """Return the single networks, trained once for whoever asks, or itself if trained together."""
+        """The single networks, trained once for whoever asks, or itself if trained together."""
         if self.together:
             return super().parts(seed)
         return tuple(SeededMethod(Single(), self._seed(seed, i)) for i in range(self.members))
@@ -39,24 +39,24 @@ class Naive(Method):
         return Stacked([single.build(network, self._seed(seed, i)) for i in range(self.members)])
 
     def streams(self, seed: int) -> tuple[Stream, ...]:
-        """Return one stream per member, the same as it would have on its own."""
+        """One stream per member, the same as it would have on its own."""
         return tuple(Stream(self._seed(seed, i), self._seed(seed, i)) for i in range(self.members))
 
     def loss(self, model: nn.Module, batch: Batch, weight_decay: float) -> dict[str, Tensor]:
-        """Return the sum of the members' losses, so that each learns at the rate of a single network."""
+        """The sum of the members' losses, so that each learns at the rate of a single network."""
         logits = model(batch.images.reshape(self.members, -1, *batch.images.shape[1:]))
         scores = classified(logits.flatten(0, 1), batch.labels)
         return {**scores, "loss": scores["loss"] * self.members}
 
     def logits(self, models: Sequence[nn.Module], images: Tensor, samples: int) -> Tensor:
-        """Return `(members, N, classes)`."""
+        """`(members, N, classes)`."""
         if self.together:
             logits: Tensor = models[0](images.expand(self.members, *images.shape))
             return logits
         return torch.stack([model(images) for model in models])
 
     def passes(self, samples: int) -> int:
-        """Return one pass per member."""
+        """One pass per member."""
         return self.members
 
     def _seed(self, seed: int, member: int) -> int:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def classified(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return the mean cross-entropy, which is the `loss`, and the accuracy of logits `(N, classes)`.
+    """The mean cross-entropy, which is the `loss`, and the accuracy of logits `(N, classes)`.
 
     Examples:
         >>> import torch

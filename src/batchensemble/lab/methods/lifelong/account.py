@@ -53,13 +53,13 @@ class Account:
         self.meter.former_processor_seconds += self._cost("processor_seconds", former)
 
     def history(self) -> list[Epoch]:
-        """Return the epochs as they were written down."""
+        """The epochs as they were written down."""
         return [
             Epoch(tuple(line["names"]), *(line[name] for name in ("epoch", "epochs", "loss", "accuracy", "seconds")))
             for line in self._lines
         ]
 
     def _cost(self, name: str, former: int) -> Any:
-        """Return the cost of the first `former` epochs; NaN if the file was removed meanwhile."""
+        """The cost of the first `former` epochs; NaN if the file was removed meanwhile."""
         noted = [line[name] for line in self._lines if line["epoch"] <= former]
         return sum(noted) if len(noted) == former else math.nan

@@ -35,7 +35,7 @@ class BatchEnsemble:
     lr_scale: float = 1.0
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "LearnerStudent":
-        """Return a learner around a new network."""
+        """A learner around a new network."""
         trunk = network(torch.Generator().manual_seed(seed))
         learner = Learner(
             trunk,
@@ -77,6 +77,6 @@ class LearnerStudent(Student):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return the logits of the task's member and head."""
+        """The logits of the task's member and head."""
         answers: Tensor = self.learner(images, task)
         return answers

@@ -25,7 +25,7 @@ class BNTuned:
     lr_scale: float = 1.0
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> LearnerStudent:
-        """Return a learner whose tasks differ only in their norms, which start from the first task's.
+        """A learner whose tasks differ only in their norms, which start from the first task's.
 
         Raises:
             ValueError: the network has no batch norm.

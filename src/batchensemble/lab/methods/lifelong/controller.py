@@ -49,7 +49,7 @@ class Controller(nn.Module):
         self._optimizer.step()
 
     def _judged(self, chosen: list[int]) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities `(layers, choices)` given earlier choices, and the expected reward `(layers,)`."""
+        """Log-probabilities `(layers, choices)` given earlier choices, and the expected reward `(layers,)`."""
         shifted = torch.tensor([[self._nothing, *chosen[:-1]]])
         states, _ = self.memory(self.embedding(shifted))
         return F.log_softmax(self.actor(states[0]), 1), self.critic(states[0]).squeeze(1)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +42,7 @@ class DEN:
     split: float = 0.05
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Expandable":
-        """Return the network at its initial widths."""
+        """The network at its initial widths."""
         generator = torch.Generator().manual_seed(seed)
         return Expandable(self, Growing(network(generator), generator), seed)
 
@@ -53,12 +54,17 @@ class Expandable(Stamped):
         super().__init__(net, seed)
         self.method = method
 
+    @property
+    def _head(self) -> nn.Linear:
+        """The head of the newest task."""
+        return cast(nn.Linear, self.heads[-1])
+
     def learn(self, lesson: Lesson) -> None:
         """Train everything on the first task; take a later one through all phases."""
-        self._new_head(lesson)
+        self.heads.append(lesson.new_head(self.net.widths[-1], self.seed, self.net))
         self.train()
         if not self.stamps:
-            everything = nn.ModuleList([self.net, self.heads[-1]])
+            everything = nn.ModuleList([self.net, self._head])
             self._train(lesson, "first", everything, after=self._shrink(lesson, everything))
         else:
             before = [parameter.detach().clone() for parameter in self.net.parameters()]
@@ -73,7 +79,7 @@ class Expandable(Stamped):
 
     def _retrain(self, lesson: Lesson, before: list[Tensor]) -> None:
         """Train a sparse head first, then everything it is connected to, held close to its old values."""
-        head = self.heads[-1]
+        head = self._head
         self._train(lesson, "select", head, after=self._shrink(lesson, head))
         masks = self._connected()
 
@@ -99,7 +105,7 @@ class Expandable(Stamped):
                 factor = (1 - step / norms.clamp(min=1e-12)).clamp(min=0)
                 weight[width:] *= factor.view(-1, *[1] * (weight.ndim - 1))
 
-        self._train(lesson, "expand", nn.ModuleList([self.net, self.heads[-1]]), after=after)
+        self._train(lesson, "expand", nn.ModuleList([self.net, self._head]), after=after)
         self._prune(old)
 
     @torch.no_grad()
@@ -119,14 +125,13 @@ class Expandable(Stamped):
         self._send(moved, old)
         restore = hold(list(self.net.parameters()), self.net.new_entries(old))
         with torch.enable_grad():
-            self._train(lesson, "split", nn.ModuleList([self.net, self.heads[-1]]), after=restore)
+            self._train(lesson, "split", nn.ModuleList([self.net, self._head]), after=restore)
 
     # ---- parts of phases -----------------------------------------------------------------------------------------
 
     def _connected(self) -> Masks:
-        """Return masks of the weights between units that are connected to the head by a path of present weights."""
-        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
-        reached = (head.weight.abs() > ZERO).any(0)
+        """Masks of the weights between units that are connected to the head by a path of present weights."""
+        reached = (self._head.weight.abs() > ZERO).any(0)
         masks: Masks = []
         for (weight, _), each in zip(reversed(self.net.weights()), reversed(self.net.inputs_per_unit()), strict=True):
             there = (weight.abs() > ZERO).view(*weight.shape[:2], -1).any(2)
@@ -136,7 +141,7 @@ class Expandable(Stamped):
         return masks
 
     def _drifted(self, place: int, was: Tensor) -> Tensor:
-        """Return the units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
+        """The units of a layer that moved too far, furthest first, at most as many as an expansion adds."""
         weight = self.net.weights()[place][0]
         distance = (weight[: len(was), : was.shape[1]] - was).flatten(1).norm(dim=1)
         most = ceil(self.method.share * self.net.first_widths[place])
@@ -151,7 +156,7 @@ class Expandable(Stamped):
             by_unit = weight.unflatten(1, (self.net.widths[place], -1))[old[place + 1] :]
             by_unit[:, old[place] :] = by_unit[:, units]
             by_unit[:, units] = 0
-        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
+        head = self._head
         head.weight[:, old[-1] :] = head.weight[:, moved[-1]]
         head.weight[:, moved[-1]] = 0
 
@@ -161,12 +166,11 @@ class Expandable(Stamped):
             alive = weight.detach().flatten(1).norm(dim=1) > ZERO
             alive[:width] = True
             kept.append(alive.nonzero().squeeze(1))
-        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
         self.net.keep_(kept)
-        head.weight = nn.Parameter(head.weight.detach()[:, kept[-1]])
+        self._head.weight = nn.Parameter(self._head.weight.detach()[:, kept[-1]])
 
     def _shrink(self, lesson: Lesson, module: nn.Module) -> Callable[[], None]:
-        """Return the proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
+        """The proximal step of the L1 penalty: every weight shrinks towards zero, and may become zero."""
         step = lesson.training.lr * self.method.sparsity
 
         @torch.no_grad()
@@ -178,17 +182,13 @@ class Expandable(Stamped):
         return after
 
     def _grow(self, lesson: Lesson, counts: list[int]) -> None:
-        head: nn.Linear = self.heads[-1]  # type: ignore[assignment]
+        head = self._head
         self.net.grow_(counts)
-        wider = lesson.new_head(self.net.widths[-1], self.seed).to(head.weight.device)
+        wider = lesson.new_head(self.net.widths[-1], self.seed, self.net)
         with torch.no_grad():
             wider.weight[:, : head.weight.shape[1]] = head.weight
             wider.bias.copy_(head.bias)
         self.heads[-1] = wider
-
-    def _new_head(self, lesson: Lesson) -> None:
-        head = lesson.new_head(self.net.widths[-1], self.seed)
-        self.heads.append(head.to(next(self.net.parameters()).device))
 
     def _train(
         self,
@@ -200,7 +200,7 @@ class Expandable(Stamped):
         penalty: Callable[[], Tensor] | None = None,
     ) -> None:
         """Train one phase; weight decay plays the part of the authors' L2 penalty."""
-        widths, head = self.net.widths, self.heads[-1]
+        widths, head = self.net.widths, self._head
 
         def answer(x: Tensor) -> Tensor:
             answers: Tensor = head(self.net(x, widths))

@@ -40,7 +40,7 @@ class EWC:
     labels: Labels = "sampled"
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Consolidated":
-        """Return the network without springs."""
+        """The network without springs."""
         return Consolidated(self, network(torch.Generator().manual_seed(seed)), seed)
 
 
@@ -69,7 +69,7 @@ class Consolidated(OneNetwork):
         self.remember(lesson, head)
 
     def penalty(self, most: float = torch.inf) -> Tensor:
-        """Return the springs' energy up to a constant, none of them stiffer than `most`."""
+        """The springs' energy up to a constant, none of them stiffer than `most`."""
         springs = zip(self.trunk.parameters(), self.stiffness, self.pull, strict=True)
         energies = []
         for weight, stiffness, pull in springs:
@@ -100,7 +100,7 @@ class Consolidated(OneNetwork):
 
 
 def fisher(trunk: Trunk, head: nn.Linear, images: Tensor, labels: Tensor) -> list[Tensor]:
-    """Return the mean over rows of the squared gradient of a row's log-likelihood, for every trunk parameter."""
+    """The mean over rows of the squared gradient of a row's log-likelihood, for every trunk parameter."""
     weights = {name: w.detach() for name, w in trunk.named_parameters()}
     buffers = dict(trunk.named_buffers())
 

@@ -16,7 +16,7 @@ class Finetune:
     """Every task trains the whole network; nothing protects what it learned before."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "OneNetwork":
-        """Return the network, without any head yet."""
+        """The network, without any head yet."""
         return OneNetwork(network(torch.Generator().manual_seed(seed)), seed)
 
 
@@ -37,8 +37,7 @@ class OneNetwork(Student):
 
     def add_head(self, lesson: Lesson) -> nn.Linear:
         """Add a head for the lesson's task."""
-        device = next(self.trunk.parameters()).device
-        head = lesson.new_head(self.trunk.features, self.seed).to(device)
+        head = lesson.new_head(self.trunk.features, self.seed, self.trunk)
         self.heads.append(head)
         return head
 

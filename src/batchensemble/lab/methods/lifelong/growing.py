@@ -55,7 +55,7 @@ class Growing(nn.Module):
         return tuple(len(weight) for weight, _ in self.weights())
 
     def weights(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Return weight and bias of every layer."""
+        """Weight and bias of every layer."""
         return [(layer.weight, layer.bias) for layer in self.layers]  # type: ignore[misc]
 
     def forward(self, x: Tensor, widths: Widths) -> Tensor:
@@ -67,7 +67,7 @@ class Growing(nn.Module):
         return x
 
     def inputs_per_unit(self) -> list[int]:
-        """Return each layer's inputs per unit of the layer before: more than one where maps are flattened."""
+        """Each layer's inputs per unit of the layer before: more than one where maps are flattened."""
         firsts = [weight.shape[1] for weight, _ in self.weights()]
         return [1, *(inputs // width for inputs, width in zip(firsts[1:], self.widths[:-1], strict=True))]
 
@@ -119,7 +119,7 @@ class Stamped(Student):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return the logits from the units that the task knew."""
+        """The logits from the units that the task knew."""
         answers: Tensor = self.heads[task](self.net(images, self.stamps[task]))
         return answers
 
@@ -135,7 +135,7 @@ def spread(mask: Tensor, weight: Tensor) -> Tensor:
 
 
 def hold(parameters: Sequence[nn.Parameter], masks: Masks) -> Callable[[], None]:
-    """Return a function that resets all entries outside the masks to their current values: momentum moves them."""
+    """A function that resets all entries outside the masks to their current values: momentum moves them."""
     kept = [parameter.detach().clone() for parameter in parameters]
 
     @torch.no_grad()

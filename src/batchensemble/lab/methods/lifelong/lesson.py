@@ -47,17 +47,17 @@ class Lesson:
         return self.part.classes
 
     def seed_in(self, run: int) -> int:
-        """Return the task's own seed, given that of the run; no two tasks of any runs share one."""
+        """The task's own seed, given that of the run; no two tasks of any runs share one."""
         # Not `seed_of`: in run 0, which records have, a task's seed is its number.
         return MOST_TASKS * run + self.number
 
-    def new_head(self, features: int, run: int) -> nn.Linear:
-        """Return an untrained linear head for the task, drawn by its seed in the run."""
+    def new_head(self, features: int, run: int, body: nn.Module) -> nn.Linear:
+        """An untrained linear head for the task, drawn by its seed in the run, on the device of the network below."""
         with seeded(self.seed_in(run)):
-            return nn.Linear(features, self.classes)
+            return nn.Linear(features, self.classes).to(next(body.parameters()).device)
 
     def metered(self, account: Account) -> Training:
-        """Return the training with every step metered and every epoch noted in the account."""
+        """The training with every step metered and every epoch noted in the account."""
         return replace(self.training, around_step=self.meter.around_step, after_epoch=account.note)
 
     def train(
@@ -93,7 +93,7 @@ class Lesson:
         def objective(batch: Batch) -> tuple[Tensor, Tensor]:
             answers = logits(batch.x)
             loss = training.loss(answers, batch.y)
-            return loss + penalty() if penalty else loss, answers
+            return (loss + penalty() if penalty else loss), answers
 
         groups = be.parameter_groups(trained, training.lr, decay)
         pool, checkpoint = Pool((part or self.part,)), self._checkpoint(phase)
@@ -103,14 +103,14 @@ class Lesson:
         return done[-1].accuracy if done else 0.0
 
     def seen(self, x: Tensor, seed: int) -> Tensor:
-        """Return inputs as training sees them, with crops determined by the seed."""
+        """Inputs as training sees them, with crops determined by the seed."""
         if self.training.augment is None:
             return x
         with seeded(seed, x.device):
             return self.training.augment(x)
 
     def account(self, phase: str = "only") -> Account:
-        """Return the account of a training of this task, including what earlier processes did."""
+        """The account of a training of this task, including what earlier processes did."""
         return Account(self.meter, self.folder and self.folder / f"task-{self.number}-{phase}.json")
 
     def _checkpoint(self, phase: str) -> Checkpoint | None:

@@ -24,7 +24,7 @@ class Student(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return a task's logits `(N, classes)` for images, without gradients, in evaluation mode."""
+        """A task's logits `(N, classes)` for images, without gradients, in evaluation mode."""
 
     def parameters_kept(self) -> int:
         """Count the parameters needed to answer for every task learned so far: all of the module's, by default."""
@@ -39,5 +39,5 @@ class Method(Protocol):
     """A way to learn tasks. Implementations are frozen dataclasses whose fields are settings."""
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> Student:
-        """Return a student that knows nothing yet; `folder` is for anything it keeps itself."""
+        """A student that knows nothing yet; `folder` is for anything it keeps itself."""
         ...

@@ -55,7 +55,7 @@ class Column(nn.Module):
         self.adapters = nn.ModuleList(Adapter(earlier, width) for width in widths)
 
     def block(self, level: int, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
-        """Return the block's output for its own input and those of earlier columns."""
+        """The block's output for its own input and those of earlier columns."""
         if level and earlier:
             x = x + self.adapters[level - 1](earlier)
         output: Tensor = self.trunk.blocks[level](x)
@@ -82,7 +82,7 @@ class Columns(Student):
         seed = lesson.seed_in(self.seed)
         trunk = self.network(torch.Generator().manual_seed(seed))
         with seeded(seed):
-            column = Column(trunk, lesson.new_head(trunk.features, self.seed), len(self.columns))
+            column = Column(trunk, lesson.new_head(trunk.features, self.seed, trunk), len(self.columns))
         return column.to(next(trunk.parameters()).device)
 
     def _answer(self, images: Tensor, task: int) -> Tensor:
@@ -98,5 +98,5 @@ class Columns(Student):
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return the logits of the task's column."""
+        """The logits of the task's column."""
         return self._answer(images, task)

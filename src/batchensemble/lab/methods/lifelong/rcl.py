@@ -40,7 +40,7 @@ class RCL:
     most: float = 0.25
 
     def begin(self, network: Network, seed: int, folder: Path | None = None) -> "Reinforced":
-        """Return the network at its initial widths, with an untrained controller."""
+        """The network at its initial widths, with an untrained controller."""
         generator = torch.Generator().manual_seed(seed)
         return Reinforced(self, Growing(network(generator), generator), seed)
 
@@ -53,7 +53,7 @@ class Trial(nn.Module):
         self.net, self.head = net, head
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits of the newest task."""
+        """The logits of the newest task."""
         answers: Tensor = self.head(self.net(x, self.net.widths))
         return answers
 
@@ -88,8 +88,7 @@ class Reinforced(Stamped):
 
     def _trained(self, lesson: Lesson, net: Growing, phase: str, part: Part, *, known: bool) -> Trial:
         """Train a network's new units (all units for the first task) and head."""
-        head = lesson.new_head(net.widths[-1], self.seed)
-        trial = Trial(net, head.to(next(net.parameters()).device)).train()
+        trial = Trial(net, lesson.new_head(net.widths[-1], self.seed, net)).train()
         after = hold(list(net.parameters()), net.new_entries(self.net.widths)) if known else None
         lesson.train(
             trial,

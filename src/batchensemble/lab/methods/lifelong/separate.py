@@ -30,13 +30,13 @@ class ManyNetworks(Student):
     def learn(self, lesson: Lesson) -> None:
         """Train a new network."""
         trunk = self.network(torch.Generator().manual_seed(lesson.seed_in(self.seed)))
-        head = lesson.new_head(trunk.features, self.seed).to(next(trunk.parameters()).device)
+        head = lesson.new_head(trunk.features, self.seed, trunk)
         net = nn.Sequential(trunk, head).train()
         lesson.train(net, net, net)
         self.nets.append(net.eval())
 
     @torch.no_grad()
     def logits(self, images: Tensor, task: int) -> Tensor:
-        """Return the logits of the task's network."""
+        """The logits of the task's network."""
         answers: Tensor = self.nets[task](images)
         return answers

@@ -84,7 +84,7 @@ def _panel(panel: "Axes", heights: Bars, shown: Quantity, log: bool) -> None:
 
 
 def _published(part: Evidence, names: tuple[str, ...], shown: Quantity) -> list[tuple[float, int]]:
-    """Return the paper's numbers and the bars they belong to."""
+    """The paper's numbers and the bars they belong to."""
     if not part.comparable:
         return []
     return [

@@ -80,7 +80,7 @@ class _Pair:
         return sum(squares) ** 2 / sum(parts) if parts else math.inf
 
     def _errors(self) -> tuple[float, ...] | None:
-        """Return the standard error of each mean."""
+        """The standard error of each mean."""
         known = [side.spread for side in self.sides if side.spread is not None]
         if not known:
             return None
@@ -88,22 +88,22 @@ class _Pair:
         return tuple(spread / math.sqrt(side.count) for spread, side in zip(spreads, self.sides, strict=True))
 
     def judge(self, claim: _Claim) -> Verdict:
-        """Return the verdict of the numbers."""
+        """The verdict of the numbers."""
         value, error = (self.ratio, self.ratio_error) if claim.as_ratio else (self.difference, self.error)
         if claim.counted:
             return claim.holds.verdict(value, 0.0)
         return claim.holds.verdict(value, error, self.freedom, one_seed=self.one_seed)
 
 
-def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, by: float = 0.0) -> View:
-    """The claim that `this` exceeds `than` in a metric by more than `by` (in the metric's own unit).
+def higher(metric: str | Quantity, this: Labels, than: Labels, claim: str) -> View:
+    """The claim that `this` exceeds `than` in a metric.
 
     Examples:
         >>> view = higher("accuracy", {"method": "BatchEnsemble"}, {"method": "Single"}, "It beats one network.")
         >>> view(Evidence("cifar", "smoke", ())).verdict.value
         'not measured'
     """
-    return _compare(metric, this, than, _Claim(claim, Span(low=math.nextafter(by, math.inf))))
+    return _compare(metric, this, than, _Claim(claim, Span(low=math.nextafter(0.0, math.inf))))
 
 
 def lower(metric: str | Quantity, this: Labels, than: Labels, claim: str, *, counted: bool = False) -> View:
@@ -160,7 +160,7 @@ def ratio(
 
 
 def _rises(metric: str | Quantity) -> bool:
-    """Return whether higher is better."""
+    """Whether higher is better."""
     shown = quantity(metric)
     if shown.better is None:
         raise ValueError(f"neither more nor less {shown.name} is better: say which with a Quantity")

@@ -50,12 +50,12 @@ def comparison(
 
 
 def _spread(lines: Iterable[Line]) -> bool:
-    """Return whether any number has a ±, which needs an explanation."""
+    """Whether any number has a ±, which needs an explanation."""
     return any(cell.ours is not None and cell.ours.spread is not None for line in lines for cell in line.cells)
 
 
 def _rows(evidence: Evidence, keys: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the labels of every row of which something was run, in grid order; of all rows if nothing was."""
+    """The labels of every row of which something was run, in grid order; of all rows if nothing was."""
     places = [place for place in evidence.places if place.record] or evidence.places
     run = {tuple(place.labels.get(key, "") for key in keys) for place in places}
     found = dict.fromkeys(tuple(place.labels.get(key, "") for key in keys) for place in evidence.places)
@@ -70,9 +70,9 @@ def _line(
     with_epochs: bool,
 ) -> Line:
     cells = tuple(_cell(evidence, {**row, **block}, one) for block, one in product(blocks, shown))
-    facts = _unique(_seeds(evidence.where(**row, **block)) for block in blocks)
-    epochs = _unique(_epochs(evidence.where(**row, **block)) for block in blocks)
-    return Line(tuple(row.values()), cells, (facts, epochs) if with_epochs else (facts,))
+    parts = [evidence.where(**row, **block) for block in blocks]
+    seeds, epochs = _unique(map(_seeds, parts)), _unique(map(_epochs, parts))
+    return Line(tuple(row.values()), cells, (seeds, epochs) if with_epochs else (seeds,))
 
 
 def _cell(evidence: Evidence, labels: dict[str, str], shown: Quantity) -> Cell:

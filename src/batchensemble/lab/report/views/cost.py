@@ -68,7 +68,7 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
 
 
 def _curves(evidence: Evidence, metric: str) -> Curves:
-    """Return, by kind of ensemble, a curve over members for every run."""
+    """A curve over members for every run, by kind of ensemble."""
     kinds = dict.fromkeys(row["kind"] for rows in _rows(evidence) for row in rows if row.get(metric))
     return {
         kind: Curve.over(

@@ -96,7 +96,7 @@ def _logs(part: Evidence) -> dict[str, list[Lines]]:
 
 
 def _log_panels(logs: Mapping[str, Sequence[Lines]], shown: Sequence[Quantity]) -> dict[str, tuple[Curves, Quantity]]:
-    """Return, by metric, the curves that have points."""
+    """The curves that have points, by metric."""
     panels: dict[str, tuple[Curves, Quantity]] = {}
     for one in shown:
         curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in logs.items()}
@@ -152,7 +152,7 @@ def _spread(curves: Curves, shown: Quantity) -> bool:
 
 
 def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves:
-    """Return the curves that have points, by name."""
+    """The curves that have points, by name."""
     series = {name: list(_series(own, metric, x)) for name, own in part.by("method").items()}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
@@ -165,7 +165,7 @@ def _aligned(several: Sequence[Series]) -> list[Series]:
 
 
 def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
-    """Yield the curve of every seed and every trial."""
+    """The curve of every seed and every trial."""
     for result, values in part.with_metric(metric):
         if x and x not in result.record.metrics:  # records of a shared machine have no times
             continue

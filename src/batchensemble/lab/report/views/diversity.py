@@ -70,7 +70,7 @@ def diversity_against_accuracy(
 
 
 def _methods(part: Evidence, shown: Quantity) -> dict[str, Points]:
-    """Return the points of one panel by method; a method without points keeps its colour."""
+    """The points of one panel by method; a method without points keeps its colour."""
     return {method: _points(own, shown) for method, own in part.by("method").items()}
 
 

@@ -61,7 +61,7 @@ def entropy_histograms() -> View:
 
 
 def _entropies(part: Evidence) -> Entropies | None:
-    results = list(part.with_array(*ARRAYS))
+    results = list(part.with_arrays(*ARRAYS))
     if not results:
         return None
     known, unseen = (

@@ -56,7 +56,7 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
 
 
 def _mean(part: Evidence, shown: Quantity) -> Matrix | None:
-    """Return the mean over seeds; matrices that differ in size from the first seed's do not count."""
+    """The mean over seeds; matrices that differ in size from the first seed's do not count."""
     every = [np.array(matrix, dtype=np.float64) for _, matrix in part.with_metric(shown.metric)]
     same = [matrix for matrix in every if matrix.shape == every[0].shape]
     mean: Matrix | None = shown.factor * np.mean(same, axis=0) if same else None

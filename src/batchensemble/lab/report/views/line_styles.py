@@ -14,7 +14,7 @@ COINCIDE = 0.003  # curves that differ by less of their panel's height cover eac
 
 
 def line_styles(panels: Sequence[Mapping[str, Curve]]) -> dict[str, LineStyle]:
-    """Return how the curves of a figure look, by name: the same in all panels, as the legend has it.
+    """How the curves of a figure look, by name: the same in all panels, as the legend has it.
 
     Colours, markers and, where there are too many points for markers, dashes tell them apart. A curve that covers an
     earlier one in any panel is dashed, so that both are visible.
@@ -39,7 +39,7 @@ def line_styles(panels: Sequence[Mapping[str, Curve]]) -> dict[str, LineStyle]:
 
 
 def _covering(curves: Mapping[str, Curve]) -> Iterator[str]:
-    """Yield the names of curves that cover an earlier one."""
+    """The names of curves that cover an earlier one."""
     means = [curve.mean for curve in curves.values()]
     height = max(map(np.nanmax, means)) - min(map(np.nanmin, means)) if means else 0.0
     earlier: list[Curve] = []

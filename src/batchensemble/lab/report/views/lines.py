@@ -52,16 +52,16 @@ class Curve:
         return cls(np.asarray(places, dtype=np.float64), y)
 
     def mean_and_band(self, band: Band) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return mean and half-width of the band at every position; the width of a single seed is zero."""
+        """Mean and half-width of the band at every position; the width of a single seed is zero."""
         there = np.isfinite(self.y)
         count = there.sum(0)
         mean = np.where(there, self.y, 0).sum(0) / np.maximum(count, 1)
         squares = np.where(there, (self.y - mean) ** 2, 0).sum(0)
         width = np.sqrt(squares / np.maximum(count - 1, 1))
-        return np.where(count > 0, mean, np.nan), width / np.sqrt(count.clip(1)) if band == "error" else width
+        return np.where(count > 0, mean, np.nan), (width / np.sqrt(count.clip(1)) if band == "error" else width)
 
     def covers(self, other: "Curve", within: float) -> bool:
-        """Return whether its means are those of another curve, up to `within`."""
+        """Whether its means are those of another curve, up to `within`."""
         if self.x.shape != other.x.shape or not np.array_equal(self.x, other.x):
             return False
         return np.allclose(self.mean, other.mean, rtol=1e-9, atol=within, equal_nan=True)
@@ -113,13 +113,13 @@ def draw_curves(
             panel.fill_between(curve.x, mean - width, mean + width, color=colour, alpha=faint, linewidth=0)
 
 
-def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
+def draw_background(panel: "Axes", curves: Mapping[str, Curve], factor: float) -> None:
     """Draw curves for comparison: thin, grey, without a legend."""
     for name, curve in curves.items():
         panel.plot(curve.x, factor * curve.mean, color=MUTED, linewidth=0.8, alpha=0.8, label=f"_{name}", zorder=2)
 
 
-def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float = 1.0) -> None:
+def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float) -> None:
     """Write the names of curves at their right ends, moved apart where they would overlap."""
     panel.set_ylim(panel.get_ylim())
     to_share = panel.transScale + panel.transLimits
@@ -173,7 +173,7 @@ def dress(panel: "Axes", ylabel: str, xlabel: str, *, log: bool = False) -> None
 
 
 def far_apart(curves: Iterable[Curve]) -> bool:
-    """Return whether the high curves are so far above that the low ones would overlap on a linear axis.
+    """Whether the high curves are so far above that the low ones would overlap on a linear axis.
 
     Examples:
         >>> curves = [Curve.over([([1, 2], [0.0, end])]) for end in (6.0, 100.0)]

@@ -57,7 +57,7 @@ def prediction_maps(
 
     def view(evidence: Evidence) -> Figure:
         firsts = {
-            name: next(part.with_array("pictures", "labels", "logits", "single", "rows"), None)
+            name: next(part.with_arrays("pictures", "labels", "logits", "single", "rows"), None)
             for name, part in evidence.kinds("method").items()
         }
         made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}

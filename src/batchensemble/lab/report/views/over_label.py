@@ -59,12 +59,12 @@ def over_label(label: str, *metrics: str | Quantity, xlabel: str = "", title: st
 
 
 def _several(curves: Iterable[Curve]) -> bool:
-    """Return whether there is a line to draw; a single point belongs in a table."""
+    """Whether there is a line to draw; a single point belongs in a table."""
     return any(len(curve.x) > 1 for curve in curves)
 
 
 def _curves(evidence: Evidence, label: str, shown: Quantity) -> dict[str, Curve]:
-    """Return the metric over the label by method, a curve per seed, for methods that have points."""
+    """The metric over the label by method, a curve per seed, for methods that have points."""
     found = {name: _curve(part, label, shown) for name, part in evidence.by("method").items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
 
@@ -97,7 +97,7 @@ def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> No
 
 
 def first_number(text: str) -> float | None:
-    """Return the first number in a label.
+    """The first number in a label.
 
     Examples:
         >>> first_number("20 %"), first_number("all")

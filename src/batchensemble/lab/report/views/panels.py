@@ -19,7 +19,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
 
 
 def rows_of(count: int, across: int = 2) -> int:
-    """Return the number of rows that `count` panels take."""
+    """The number of rows that `count` panels take."""
     return -(-count // across)
 
 

@@ -123,7 +123,7 @@ def _points(panel: "Axes", found: list[_Recipe]) -> None:
 
 
 def _size(panel: "Axes") -> NDArray[np.float64]:
-    """Return the approximate width and height of the panel in points, before text is laid out."""
+    """The approximate width and height of the panel in points, before text is laid out."""
     canvas = panel.get_figure(root=True)
     if canvas is None:
         raise ValueError("expected a panel of a figure")
@@ -159,7 +159,7 @@ def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _distance(place: NDArray[np.float64], taken: list[NDArray[np.float64]]) -> float:
-    """Return the distance to the nearest taken place, in labels: 1 is room enough."""
+    """The distance to the nearest taken place, in labels: 1 is room enough."""
     return float(min(np.linalg.norm((place - other) / LETTERS) for other in taken))
 
 
@@ -177,7 +177,7 @@ def _equal(panel: "Axes", found: list[_Recipe], plane: NDArray[np.float64]) -> N
 
 
 def _levels(low: float, high: float) -> NDArray[np.float64]:
-    """Return round accuracies between the worst and the best recipe."""
+    """Round accuracies between the worst and the best recipe."""
     step = next((step for step in (0.1, 0.25, 0.5, 1.0, 2.0, 5.0) if (high - low) / step <= LINES), 10.0)
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
 

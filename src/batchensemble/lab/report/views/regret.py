@@ -54,23 +54,23 @@ class Regrets:
         return tuple(m for m in self.methods if self.seeds([m], self.problems))
 
     def seeds(self, methods: Sequence[str], problems: Sequence[str]) -> list[int]:
-        """Return the seeds with which all of the methods played all of the problems."""
+        """The seeds with which all of the methods played all of the problems."""
         return sorted(set.intersection(*(set(self.games.get(pair, ())) for pair in product(methods, problems))))
 
     def value(self, method: str, problems: Sequence[str] = (), beside: Sequence[str] = ()) -> Tensor:
-        """Return a method's mean over problems (all by default), trial by trial, in games that `beside` played too."""
+        """A method's mean over problems (all by default), trial by trial, in games that `beside` played too."""
         problems = problems or self.problems
         seeds = self.seeds([method, *beside], problems)
         return torch.stack([torch.cat([self.games[method, p][seed] for seed in seeds]) for p in problems]).mean(0)
 
     def pair(self, method: str, other: str, problems: Sequence[str] = ()) -> tuple[Tensor, Tensor] | None:
-        """Return the values of two methods in the games that both played; `None` if there are none."""
+        """The values of two methods in the games that both played; `None` if there are none."""
         if not self.seeds([method, other], problems or self.problems):
             return None
         return self.value(method, problems, [other]), self.value(other, problems, [method])
 
     def ranks(self) -> dict[str, float]:
-        """Return the mean ranks of the complete methods among themselves."""
+        """The mean ranks of the complete methods among themselves."""
         if not self.complete:
             return {}
         rows = [torch.stack([self.trials[m, p].mean() for p in self.problems]) for m in self.complete]
@@ -78,7 +78,7 @@ class Regrets:
 
 
 def over_trials(trials: Tensor) -> Summary:
-    """Return mean and standard error over trials.
+    """Mean and standard error over trials.
 
     Examples:
         >>> over_trials(torch.tensor([1.0, 2.0, 3.0]))
@@ -88,7 +88,7 @@ def over_trials(trials: Tensor) -> Summary:
 
 
 def in_words(counts: Iterable[int]) -> str:
-    """Return how many trials numbers rest on.
+    """How many trials numbers rest on.
 
     Examples:
         >>> in_words([30, 30]), in_words([5, 30]), in_words([])
@@ -99,5 +99,5 @@ def in_words(counts: Iterable[int]) -> str:
 
 
 def p_value(ours: Tensor, theirs: Tensor) -> float:
-    """Return the p-value of the difference between two methods on the same trials, the same in every report."""
+    """The p-value of the difference between two methods on the same trials, the same in every report."""
     return metrics.paired_test(ours, theirs, generator=torch.Generator().manual_seed(0))

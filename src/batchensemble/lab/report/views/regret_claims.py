@@ -55,7 +55,7 @@ def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -
 
 
 def _noise(p: float, trials: int) -> tuple[bool, str]:
-    """Return whether a p-value may be noise, and say so in words; with too few trials it always may."""
+    """Whether a p-value may be noise, and that in words; with too few trials it always may."""
     least = 2.0 ** (1 - trials)
     if least >= NOISE:
         few = f"too few trials to tell from noise, p = {p:.3f} where {trials} cannot give less than {least:.3f}"

@@ -74,7 +74,7 @@ def _draw(canvas: "Canvas", drawn: Mapping[str, Reliability], across: int) -> No
 def _diagram(part: Evidence) -> Reliability | None:
     import torch
 
-    results = list(part.with_array(*ARRAYS))
+    results = list(part.with_arrays(*ARRAYS))
     if not results:
         return None
     probs = [
@@ -105,7 +105,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
 
 
 def _headline(name: str, part: Evidence) -> str:
-    """Return a name with its ECE below it."""
+    """A name with its ECE below it."""
     ece = part.summary("ece")
     wrapped = textwrap.fill(name, 20)
     return f"{wrapped}\nECE {quantity('ece').summary(ece)} %" if ece else wrapped

@@ -58,7 +58,7 @@ def by_severity(*metrics: str | Quantity) -> View:
 
 
 def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
-    """Return one number per corruption, by method and severity."""
+    """One number per corruption, by method and severity."""
     found = {}
     for method, part in evidence.by("method").items():
         cells: dict[tuple[int, str], list[float]] = defaultdict(list)

@@ -55,17 +55,16 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
 
 
 def _curves(evidence: Evidence, metric: str, x: str, labels: Labels) -> list[Curve]:
-    """Return the curve of every seed."""
-    found = (
+    """The curve of every seed."""
+    return [
         (np.asarray(result.record.metrics[x], dtype=np.float64), np.asarray(values, dtype=np.float64))
         for result, values in evidence.with_metric(metric, **labels)
         if x in result.record.metrics
-    )
-    return list(found)
+    ]
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
-    """Return the mean over seeds, as far as all of them went."""
+    """The mean over seeds, as far as all of them went."""
     if not curves:
         return None
     length = min(len(reached) for _, reached in curves)
@@ -74,12 +73,12 @@ def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
 
 
 def _speed(ours: Curve, theirs: Curve) -> float:
-    """Return how many times as fast ours gets to the lowest value of theirs; 0 if it never does."""
+    """How many times as fast ours gets to the lowest value of theirs; 0 if it never does."""
     goal = float(theirs[1].min())
     return _first(*theirs, goal) / _first(*ours, goal)
 
 
 def _first(took: NDArray[np.float64], reached: NDArray[np.float64], goal: float) -> float:
-    """Return the effort taken to reach the goal; infinity if it was not reached."""
+    """The effort taken to reach the goal; infinity if it was not reached."""
     there = np.flatnonzero(reached <= goal)
     return float(took[there[0]]) if len(there) else math.inf

@@ -44,25 +44,25 @@ class Classifier:
     batch: int = 500
 
     def predict(self, data: ImageSet) -> Prediction:
-        """Return every member's logits `(members, N, classes)` for every image, on the CPU."""
+        """Every member's logits `(members, N, classes)` for every image, on the CPU."""
         inputs = (self.view(images.to(self.fabric.device)) for images in data.images.split(self.batch))
         return predict(self.method, self.parts, inputs, self.fabric, self.samples, self.seed)
 
     def on_test(self) -> tuple[Prediction, Tensor]:
-        """Return the predictions for the test set, and its labels."""
+        """The predictions for the test set, and its labels."""
         return self.predict(self.test), self.test.labels
 
     def curves(self) -> list[list[dict[str, float]]]:
-        """Return the parts' logs, short enough for a record."""
+        """The parts' logs, short enough for a record."""
         return [_thinned(part.log) for part in self.parts]
 
     def provenance(self, since: float) -> Provenance:
-        """Return the provenance of what was measured on this hardware since a `time.time()`."""
+        """The provenance of what was measured on this hardware since a `time.time()`."""
         return Provenance.now(hardware(self.fabric.device, self.fabric.world_size), since=since)
 
 
 def _thinned(log: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Return evenly spaced epochs of a training's log, including the last."""
+    """Evenly spaced epochs of a training's log, including the last."""
     every = -(-len(log) // CURVE)
     names = ("epoch", "cross_entropy", "accuracy")
     return [{name: round(line[name], 5) for name in names} for line in log[::-1][::every]][::-1]

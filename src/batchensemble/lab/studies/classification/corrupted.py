@@ -12,7 +12,7 @@ MANY = 1000  # images from which it pays to use all cores and show a progress ba
 
 
 def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> Iterator[tuple[str, int, ImageSet]]:
-    """Yield the test set itself as `("none", 0, test)`, then every corruption at severities 1 to 5."""
+    """The test set itself as `("none", 0, test)`, then every corruption at severities 1 to 5."""
     wanted = tuple(names) or tuple(CORRUPTIONS)
     folder = _published(test, wanted, context.data) or _made(test, wanted, context)
     yield "none", 0, test
@@ -22,7 +22,7 @@ def corrupted_sets(test: ImageSet, names: Iterable[str], context: Context) -> It
 
 
 def prepare_corrupted(test: ImageSet, root: Path | None) -> Path:
-    """Return the data folder with all corrupted versions of a test set, making them if they are missing.
+    """The data folder with all corrupted versions of a test set, made if they are missing.
 
     Raises:
         ValueError: there are no corrupted versions of that set.
@@ -34,13 +34,13 @@ def prepare_corrupted(test: ImageSet, root: Path | None) -> Path:
 
 
 def _published(test: ImageSet, names: Iterable[str], root: Path | None) -> Path | None:
-    """Return the data folder with these corruptions of the whole test set, the authors' files or ours, if any."""
+    """The data folder with these corruptions of the whole test set, the authors' files or ours, if any."""
     folder = data_root(root) / PUBLISHED.get(test.name, "not published")
     return folder if len(test) == 10_000 and _holds(folder, names) else None
 
 
 def _holds(folder: Path, names: Iterable[str]) -> bool:
-    """Return whether all files are there; labels are written first, so they alone prove nothing."""
+    """Whether all files are there; labels are written first, so they alone prove nothing."""
     return all((folder / f"{name}.npy").exists() for name in ("labels", *names))
 
 

@@ -10,7 +10,7 @@ TELLING = 8  # most images that only the ensemble gets right
 
 
 def choose_pictures(ours: Prediction, alone: Prediction, labels: Tensor, seed: int) -> Tensor:
-    """Return rows of images: some drawn at random by seed, then some that only the ensemble gets right.
+    """Rows of images: some drawn at random by seed, then some that only the ensemble gets right.
 
     The latter are those that one network gets wrong, in descending order of its confidence.
 

@@ -51,7 +51,7 @@ class Recipe:
             raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {self.schedule!r}")
 
     def settings(self) -> dict[str, Any]:
-        """Return the recipe as plain JSON; `start` is left out when training from scratch, as most do."""
+        """The recipe as plain JSON; `start` is left out when training from scratch, as most do."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "start"}
         start = {"start": self.start.settings()} if self.start else {}
         return {**values, "method": settings_of(self.method), **start}

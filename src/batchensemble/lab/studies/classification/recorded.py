@@ -16,14 +16,14 @@ MOST = 4_000_000  # most logits that a record keeps, in half precision 8 MB: fou
 
 
 def arrays_of(prediction: Prediction, labels: Tensor) -> dict[str, Any]:
-    """Return the arrays for a record: logits and labels, or nothing if they are too large."""
+    """The arrays for a record: logits and labels, or nothing if they are too large."""
     if prediction.outputs.numel() > MOST:
         return {}
     return {"logits": prediction.outputs.numpy(), "labels": labels.numpy()}
 
 
 def as_kept(prediction: Prediction) -> Prediction:
-    """Return a prediction as records keep it, in half precision: what is made of it is the same without the networks.
+    """A prediction as records keep it, in half precision: what is made of it is the same without the networks.
 
     Examples:
         >>> as_kept(Prediction(torch.tensor([[[1.0001, 1.0]]]))).outputs
@@ -62,24 +62,24 @@ class RecordedClassifier:
 
     @classmethod
     def of(cls, runs: Sequence[Run], store: Store | None) -> "RecordedClassifier | None":
-        """Return what the records of the parts' runs have kept, if all are there and have predictions."""
+        """What the records of the parts' runs have kept, if all are there and have predictions."""
         if store is None or not all(store.has(run) for run in runs):
             return None
         records = [store.get(run) for run in runs]
         return cls([RecordedPart(one) for one in records]) if all("logits" in one.arrays for one in records) else None
 
     def on_test(self) -> tuple[Prediction, Tensor]:
-        """Return the predictions of all parts for the test set as those of one ensemble, and its labels."""
+        """The predictions of all parts for the test set as those of one ensemble, and its labels."""
         arrays = [part.record.arrays for part in self.parts]
         logits = [torch.from_numpy(one["logits"]).float() for one in arrays]
         return Prediction(torch.cat(logits)), torch.from_numpy(arrays[0]["labels"])
 
     def curves(self) -> list[Any]:
-        """Return the parts' logs; old records have none."""
+        """The parts' logs; old records have none."""
         return [curve for part in self.parts for curve in part.record.metrics.get("log", ())]
 
     def provenance(self, since: float) -> Provenance:
-        """Return the hardware and versions that trained the parts, without a duration: little was done since."""
+        """The hardware and versions that trained the parts, without a duration: little was done since."""
         made = [part.record.provenance for part in self.parts]
         where = "; ".join(dict.fromkeys(one.hardware for one in made))
         return replace(Provenance.now(where), versions=made[0].versions)

@@ -10,7 +10,7 @@ import torch
 
 from batchensemble.lab.data import ImageSet
 from batchensemble.lab.methods.ensembles import SeededMethod
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.classification.classifier import Classifier
 from batchensemble.lab.studies.classification.corrupted import corrupted_sets
 from batchensemble.lab.studies.classification.pictures import choose_pictures
@@ -47,7 +47,7 @@ class Settings:
     against: Recipe | None = None
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
+        """The settings as plain JSON."""
         against = self.against and self.against.settings()
         return {**vars(self), "recipe": self.recipe.settings(), "against": against}
 
@@ -56,7 +56,7 @@ class Settings:
         """Build the settings from JSON."""
         against = settings["against"] and Recipe.of(settings["against"])
         own = {"recipe": Recipe.of(settings["recipe"]), "against": against}
-        return cls(**{**settings, **own, "corruptions": tuple(settings["corruptions"])})
+        return cls(**{**tupled(settings), **own})
 
 
 def run(run: Run, context: Context) -> Record:
@@ -78,17 +78,17 @@ class Setup:
     context: Context
 
     def trained_or_recorded(self, recipe: Recipe) -> Classifier | RecordedClassifier:
-        """Return what answers for a recipe on the test set: its networks, or records if its weights are gone."""
+        """What answers for a recipe on the test set: its networks, or records if its weights are gone."""
         return self._recorded(recipe) or self.trained(recipe)
 
     def trained(self, recipe: Recipe) -> Classifier:
-        """Return a recipe's classifier, trained now or earlier."""
+        """A recipe's classifier, trained now or earlier."""
         seed, trainer = self.run.seed, self.trainer
         parts = trainer.parts(recipe, seed)
         return Classifier(recipe.method, parts, trainer.view, trainer.fabric, self.test, self.settings.samples, seed)
 
     def _recorded(self, recipe: Recipe) -> RecordedClassifier | None:
-        """Return what records have kept, if any weights are gone and all records are there, none the run's own."""
+        """What records have kept, if any weights are gone and all records are there, none the run's own."""
         parts = recipe.method.parts(self.run.seed)
         if all(weights_folder(self.context, recipe, part).exists() for part in parts):
             return None
@@ -96,7 +96,7 @@ class Setup:
         return None if self.run in runs else RecordedClassifier.of(runs, self.context.store)
 
     def _clean(self, recipe: Recipe, part: SeededMethod) -> Run:
-        """Return the run whose record keeps a part's predictions for the same test images."""
+        """The run whose record keeps a part's predictions for the same test images."""
         own = replace(recipe, method=part.method)
         settings = replace(self.settings, recipe=own, test="clean", against=None)
         return replace(self.run, settings=settings, seed=part.seed)
@@ -136,7 +136,7 @@ def measure_clean(setup: Setup) -> Outcome:
 
 
 def _on_training_images(setup: Setup, ours: Classifier | RecordedClassifier) -> dict[str, float]:
-    """Return the accuracy on training images, for which records keep no predictions."""
+    """The accuracy on training images, for which records keep no predictions."""
     if isinstance(ours, RecordedClassifier):
         return {}
     # As many training images as there are test images are enough.

@@ -41,11 +41,11 @@ class Trainer:
     view: View
 
     def parts(self, recipe: Recipe, seed: int) -> list[TrainedPart]:
-        """Return all trained parts of the recipe's method; a naive ensemble reuses the single networks of others."""
+        """All trained parts of the recipe's method; a naive ensemble reuses the single networks of others."""
         return [self.part(recipe, part) for part in recipe.method.parts(seed)]
 
     def part(self, recipe: Recipe, part: SeededMethod) -> TrainedPart:
-        """Return one part, trained in its own folder."""
+        """One part, trained in its own folder."""
         return train_part(recipe, part, partial(self._training, recipe, part), self.fabric, self.context)
 
     def _training(self, recipe: Recipe, part: SeededMethod) -> TrainingJob:
@@ -95,7 +95,7 @@ class Trainer:
 
 
 def trainer_of(recipe: Recipe, images: ImageSet, fabric: "Fabric", context: Context) -> Trainer:
-    """Return a trainer on the recipe's share of the images, normalised by the statistics of all of them."""
+    """A trainer on the recipe's share of the images, normalised by the statistics of all of them."""
     train = images if recipe.share == 1 else images.subset(recipe.share)
     view = View.of(images, recipe.pad).to(fabric.device)  # moved once: a copy from the CPU would make every step wait
     return Trainer(fabric, context, train.to(fabric.device), view)

@@ -88,7 +88,7 @@ class Course:
 
 
 def course_metrics(course: Course) -> dict[str, Any]:
-    """Return all metrics of a course."""
+    """All metrics of a course."""
     column = {name: [line[name] for line in course.diary] for name in course.diary[0]}
     kept = [p + r for p, r in zip(column["parameters"], column["remembered"], strict=True)]
     learnt = [row[-1] for row in course.matrix]
@@ -111,7 +111,7 @@ def course_metrics(course: Course) -> dict[str, Any]:
 
 
 def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, list[float]]:
-    """Return costs against the number of tasks: means per task since the previous mark, and numbers kept at each."""
+    """Costs against the number of tasks: means per task since the previous mark, and numbers kept at each."""
     marks = [mark for mark in MARKS if mark < len(kept)] + [len(kept)]
     spans = [slice(low, high) for low, high in zip([0, *marks[:-1]], marks, strict=True)]
 
@@ -128,7 +128,7 @@ def _growth(column: Mapping[str, list[float]], kept: list[float]) -> dict[str, l
 
 
 def _remembered(course: Course) -> dict[str, Any]:
-    """Return the matrix of accuracies, NaN for tasks not learned yet, and the metrics that follow from it."""
+    """The matrix of accuracies, NaN for tasks not learned yet, and the metrics that follow from it."""
     tasks = len(course.matrix)
     matrix = torch.full((tasks, tasks), torch.nan, dtype=torch.float64)
     for row, accuracies in zip(matrix, course.matrix, strict=True):

@@ -28,15 +28,15 @@ class Stream(Protocol):
     """Tasks by number, and how their images become network inputs."""
 
     def task(self, number: int) -> StreamTask:
-        """Return the rows of a task."""
+        """The rows of a task."""
         ...
 
     def augment(self, images: Tensor) -> Tensor:
-        """Return training images as network inputs."""
+        """Training images as network inputs."""
         ...
 
     def view(self, images: Tensor) -> Tensor:
-        """Return test images as network inputs."""
+        """Test images as network inputs."""
         ...
 
 
@@ -62,7 +62,7 @@ class ImageStream:
     _dealt: tuple[int, list[Task]] = field(default=(-1, []), init=False)
 
     def task(self, number: int) -> StreamTask:
-        """Return the rows of a task."""
+        """The rows of a task."""
         turn, place = divmod(number, self.train.classes // self.classes)
         if turn != self._dealt[0]:
             seed = seed_of(self.seed, turn) if turn else self.seed
@@ -105,7 +105,7 @@ class FolderStream:
     size: int
 
     def task(self, number: int) -> StreamTask:
-        """Return the rows of a task.
+        """The rows of a task.
 
         Raises:
             FileNotFoundError: a folder is missing or empty.

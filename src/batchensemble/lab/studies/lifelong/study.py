@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import torch
 
-from batchensemble.disk import locked
 from batchensemble.lab.methods.lifelong import (
     Finetune,
     Method,
@@ -27,6 +26,7 @@ from batchensemble.lab.studies.lifelong.streams import Stream, open_stream
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.training.devices import Precision, start_fabric
 from batchensemble.lifelong import Training
+from batchensemble.locks import locked
 
 NETWORKS: dict[str, Callable[[torch.Generator, int], Trunk]] = {
     "lenet": lambda generator, _: lenet_trunk(generator),
@@ -79,7 +79,7 @@ class Settings:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}; got {self.network!r}")
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
+        """The settings as plain JSON."""
         return {**vars(self), "method": settings_of(self.method)}
 
     @classmethod
@@ -88,7 +88,7 @@ class Settings:
         return cls(**{**settings, "method": method_from(settings["method"])})
 
     def training(self, stream: Stream, seed: int, device: torch.device) -> Training:
-        """Return the settings with which the library's loop trains a task."""
+        """The settings with which the library's loop trains a task."""
         half = torch.bfloat16 if self.precision == "bf16" and device.type == "cuda" else None
         return Training(
             epochs=self.epochs,

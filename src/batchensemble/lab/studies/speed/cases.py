@@ -73,7 +73,7 @@ class Case:
 
 
 def cases(settings: Settings, device: torch.device) -> list[Case]:
-    """Return the cases that the settings ask for, in the order of the table.
+    """The cases that the settings ask for, in the order of the table.
 
     Raises:
         ValueError: `only` leaves nothing.
@@ -87,7 +87,7 @@ def cases(settings: Settings, device: torch.device) -> list[Case]:
 
 
 def skipped(settings: Settings) -> dict[str, str]:
-    """Return the ways that cannot be measured here, and why."""
+    """The ways that cannot be measured here, and why."""
     reasons = {name: WAYS[name].why_not(NETWORKS[settings.network]) for name in settings.ways or WAYS}
     return {name: reason for name, reason in reasons.items() if reason}
 

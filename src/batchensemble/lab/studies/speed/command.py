@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 def read_settings(quick: bool, **options: Any) -> Settings:
-    """Return the default or the quick settings, changed by the options that are not `None`; lists are given as text.
+    """The default or the quick settings, changed by the options that are not `None`; lists are given as text.
 
     Examples:
         >>> read_settings(True, members=2, rows="6,8", network=None).rows
@@ -116,7 +116,7 @@ def exceeded(rows: Sequence[Row], limits: Mapping[str, float]) -> Iterator[str]:
     """
     ours = {row["case"]: row for row in rows if row["way"] == OURS and row["denominator"] == LIMIT}
     for name, limit in limits.items():
-        case, metric = name.removeprefix(MEMORY), "memory_ratio" if name.startswith(MEMORY) else "ratio"
+        case, metric = name.removeprefix(MEMORY), ("memory_ratio" if name.startswith(MEMORY) else "ratio")
         found = ours[case][metric] if case in ours else None
         if found is None:
             why = ", memory is on a GPU only" if case in ours else ""
@@ -126,7 +126,7 @@ def exceeded(rows: Sequence[Row], limits: Mapping[str, float]) -> Iterator[str]:
 
 
 def tables(record: Record) -> Iterator["Table"]:
-    """Yield a table for every denominator, named in its title: a line for every case, and below it one for every way.
+    """A table for every denominator, named in its title: a line for every case, and below it one for every way.
 
     Memory is shown if it was measured, and how a way was run if not all were run alike; else the caption says it.
     """
@@ -165,7 +165,7 @@ def how_run(rows: Iterable[Row]) -> str:
 
 
 def _columns(rows: Sequence[Row], denominator: str) -> dict[str, Callable[[Row], str]]:
-    """Return how to write a row's numbers, by heading."""
+    """How to write a row's numbers, by heading."""
     columns = {"ms": _milliseconds("ms"), BELOW[denominator]: _milliseconds("denominator_ms"), "ratio": _ratio("ratio")}
     columns |= {"memory ratio": _ratio("memory_ratio")} if any(row["memory_ratio"] for row in rows) else {}
     alike = len({row["how"] for row in rows}) == 1

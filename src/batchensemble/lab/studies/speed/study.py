@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.speed import timing
 from batchensemble.lab.studies.speed.cases import Case, Settings, cases, skipped
 from batchensemble.lab.studies.speed.networks import CLASSES, NETWORKS
@@ -24,7 +24,7 @@ Measures = dict[str, Measure | None]
 def run(run: Run, context: Context) -> Record:
     """Measure every case; the record's `rows` has an entry for every case, way and denominator."""
     began = time.time()
-    settings = _settings(run)
+    settings = Settings(**tupled(run.settings))
     device = start_fabric(context.device).device
     torch.manual_seed(run.seed)
     todo = cases(settings, device)
@@ -40,15 +40,6 @@ def run(run: Run, context: Context) -> Record:
     return Record(run, metrics, Provenance.now(hardware(device), since=began))
 
 
-def _settings(run: Run) -> Settings:
-    """Return the settings of a run, its lists turned back into tuples."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in run.settings.items()
-    }
-    values["layers"] = tuple(map(tuple, values["layers"]))
-    return Settings(**values)
-
-
 def _measured(case: Case, settings: Settings, device: torch.device, progress: Progress) -> Measures:
     """Measure a case's denominators and ways; what does not fit in memory is `None`."""
     compiled = device.type == "cuda" if settings.compiled is None else settings.compiled
@@ -60,7 +51,7 @@ def _measured(case: Case, settings: Settings, device: torch.device, progress: Pr
 
 
 def _rows(case: Case, found: Measures) -> Iterator[dict[str, Any]]:
-    """Yield every way over every denominator, as far as both were measured."""
+    """Every way over every denominator, as far as both were measured."""
     for way, denominator in itertools.product(case.ways, case.denominators):
         ours, theirs = found[way], found[denominator]
         if ours is not None and theirs is not None:
@@ -68,7 +59,7 @@ def _rows(case: Case, found: Measures) -> Iterator[dict[str, Any]]:
 
 
 def _too_large(measured: Iterable[tuple[Case, Measures]]) -> dict[str, str]:
-    """Return what could not be measured for want of memory."""
+    """What could not be measured for want of memory."""
     return {
         f"{case.name}: {name}": "it does not fit in memory"
         for case, found in measured

@@ -77,7 +77,7 @@ def _alone(make: Make, device: torch.device, repeats: int, compiled: bool) -> Me
 
 
 def memory(work: Work, device: torch.device) -> float:
-    """Return the peak memory allocated on the GPU during one call, in MiB, including weights."""
+    """The peak memory allocated on the GPU during one call, in MiB, including weights."""
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     work()
@@ -114,7 +114,7 @@ def _warm(make: Make, compiled: bool) -> tuple[Work, str]:
         if not compiled:
             raise
         return _warm(make, compiled=False)
-    return work, "compiled" if compiled else "eager"
+    return work, ("compiled" if compiled else "eager")
 
 
 def _on_gpu(work: Work) -> float:

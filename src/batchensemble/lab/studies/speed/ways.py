@@ -48,7 +48,7 @@ class AtOnce(nn.Module):
         self.members, self.stacked = len(networks), Stacked(networks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return all members' logits as rows in training, otherwise one answer per row."""
+        """All members' logits as rows in training, otherwise one answer per row."""
         outputs = self.stacked(x.expand(self.members, *x.shape))
         return outputs.flatten(0, 1) if self.training else combine_outputs(outputs, "softmax")
 

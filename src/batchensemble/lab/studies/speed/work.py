@@ -72,7 +72,7 @@ def both_ways(layer: nn.Module, rows: int, width: int, device: torch.device, com
 
 
 def number_type(device: torch.device) -> torch.dtype:
-    """Return bfloat16 for a GPU, float32 otherwise."""
+    """bfloat16 for a GPU, float32 otherwise."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 

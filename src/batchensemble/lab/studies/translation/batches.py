@@ -61,13 +61,13 @@ class TokenBatches:
         return self.steps
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch."""
+        """The batches of an epoch."""
         for step in range(number * self.steps, (number + 1) * self.steps):
             round_, place = divmod(step, len(self.buckets))
             yield self._batch(*self._batches_of(round_)[place])
 
     def _batches_of(self, round_: int) -> list[tuple[int, NDArray[np.int64]]]:
-        """Return the batches of one pass, keeping the pass last asked for."""
+        """The batches of one pass; the pass last asked for is kept."""
         if round_ not in self._pass:
             self._pass.clear()
             self._pass[round_] = self.buckets.batches(seed_of(self.seed, round_))
@@ -90,7 +90,7 @@ class TokenBatches:
 
 
 def validation_batches(data: Prepared, tokens: int, device: torch.device) -> Iterator[Batch]:
-    """Yield every pair of a small set once, grouped by similar length."""
+    """Every pair of a small set once, grouped by similar length."""
     order = np.argsort(-data.lengths, kind="stable")  # the first batch is the largest
     start = 0
     while start < len(order):

@@ -11,7 +11,7 @@ AT_A_TIME = 256  # lines read before the first of them is written
 
 
 def find_translator(model: str, work: Path) -> Path:
-    """Return a translator's folder, given its path or the name of its weights in a record.
+    """A translator's folder, given its path or the name of its weights in a record.
 
     Raises:
         FileNotFoundError: there is none.
@@ -27,7 +27,7 @@ def find_translator(model: str, work: Path) -> Path:
 def translated_lines(
     folder: Path, lines: Iterable[bytes], *, beams: int, alpha: float, uncertainty: bool, device: str
 ) -> Iterator[str]:
-    """Yield a translation for every line; with `uncertainty`, a tab and the members' disagreement follow it.
+    """A translation for every line; with `uncertainty`, a tab and the members' disagreement follow it.
 
     Raises:
         ValueError: a line is not UTF-8 or is longer than the model takes, or a single network is asked for uncertainty.
@@ -50,7 +50,7 @@ def _with_disagreement(translator: Translator, sentences: list[str], said: list[
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Yield chunks of lines, each with the number of its first line."""
+    """Chunks of lines, each with the number of its first line."""
     chunk: list[str] = []
     number = 0
     for number, line in enumerate(lines, 1):

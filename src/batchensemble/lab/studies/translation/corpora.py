@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from batchensemble.disk import locked, written_whole
+from batchensemble.disk import written_whole
 from batchensemble.lab.data import data_root
 from batchensemble.lab.data.text import (
     ParallelText,
@@ -21,6 +21,7 @@ from batchensemble.lab.data.text import (
 from batchensemble.lab.data.text.prepared import UNFINISHED
 from batchensemble.lab.data.text.vocabulary import Kind
 from batchensemble.lab.records import content_key
+from batchensemble.locks import locked
 
 Split = Literal["train", "valid", "test"]
 Source = Callable[[Path], ParallelText]

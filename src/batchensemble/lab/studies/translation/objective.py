@@ -16,7 +16,7 @@ from batchensemble.lab.training.step import Loss
 
 
 def inputs(batch: Batch) -> dict[str, Any]:
-    """Return the network's inputs: the source, and the target up to each token to predict."""
+    """The network's inputs: the source, and the target up to each token to predict."""
     return {
         "input_ids": batch.source,
         "attention_mask": batch.source.ne(PAD),
@@ -26,7 +26,7 @@ def inputs(batch: Batch) -> dict[str, Any]:
 
 
 def objective(members: Members | None, smoothing: float) -> Loss:
-    """Return the training loss; with members it is the mean of their losses, never the loss of their mean."""
+    """The training loss; with members it is the mean of their losses, never the loss of their mean."""
     if members is not None and members.rows == "repeated":
         return partial(_repeated, smoothing=smoothing)
     return partial(_dealt, count=1 if members is None else members.count, smoothing=smoothing)
@@ -48,10 +48,8 @@ def _repeated(model: nn.Module, batch: Batch, smoothing: float) -> dict[str, Ten
     return translated(logits, batch.target.expand(len(logits), *batch.target.shape), smoothing, share)
 
 
-def translated(
-    logits: Tensor, target: Tensor, smoothing: float = 0.0, share: Tensor | None = None
-) -> dict[str, Tensor]:
-    r"""Return the mean loss per token, which is minimised, the same without smoothing, and the number of tokens.
+def translated(logits: Tensor, target: Tensor, smoothing: float, share: Tensor | None = None) -> dict[str, Tensor]:
+    r"""The mean loss per token, which is minimised, the same without smoothing, and the number of tokens.
 
     `-(1 - e) log p(y) - e mean_w log p(w)` for logits `(..., T, words)` and words `(..., T)`, without padding.
     Processes have different numbers of tokens: each divides by the mean number, `share`, so that the mean of their
@@ -72,7 +70,7 @@ def translated(
 
 
 def word_log_probs(log_probs: Tensor, target: Tensor) -> Tensor:
-    """Return the log-probability of every target word, `(..., T)`, from those of all words, `(..., T, words)`."""
+    """The log-probability of every target word, `(..., T)`, from those of all words, `(..., T, words)`."""
     return log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
 
 
@@ -88,7 +86,7 @@ def mean_log_prob(log_probs: Tensor) -> Tensor:
 
 @torch.no_grad()
 def member_log_probs(model: nn.Module, batch: Batch) -> Tensor:
-    """Return every member's log-probability of every target word, `(members, N, T)`; a network is one member."""
+    """Every member's log-probability of every target word, `(members, N, T)`; a network is one member."""
     if isinstance(model, be.Ensemble):
         logits = model.members(**inputs(batch)).logits
     else:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from batchensemble.lab.data.text import Prepared
 from batchensemble.lab.provenance import Provenance, hardware
-from batchensemble.lab.records import Record, Run
+from batchensemble.lab.records import Record, Run, tupled
 from batchensemble.lab.studies.study import Context, Study
 from batchensemble.lab.studies.translation.corpora import load_text
 from batchensemble.lab.studies.translation.evaluation import Evaluator
@@ -38,7 +38,7 @@ class Settings:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Build the settings from JSON."""
-        return cls(**{**settings, "recipe": Recipe.of(settings["recipe"]), "rates": tuple(settings["rates"])})
+        return cls(**{**tupled(settings), "recipe": Recipe.of(settings["recipe"])})
 
 
 def run(run: Run, context: Context) -> Record:
@@ -97,8 +97,8 @@ def measure_dropout(trainer: Trainer, trained: Trained, settings: Settings, seed
     }
 
 
-def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int = 1) -> dict[str, Any]:
-    """Return curves against steps, target tokens of all processes, and time (without validation)."""
+def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int) -> dict[str, Any]:
+    """Curves against steps, target tokens of all processes, and time (without validation)."""
     seconds = list(accumulate(line["seconds"] - line["evaluation_seconds"] for line in log))
     tokens = list(accumulate(round(line["tokens"] * recipe.epoch * processes) for line in log))
     steps = [recipe.epoch * (place + 1) for place in range(len(log))]
@@ -119,7 +119,7 @@ def learning(log: Sequence[Mapping[str, float]], recipe: Recipe, processes: int 
 def to_perplexity(
     log: Sequence[Mapping[str, float]], recipe: Recipe, learnt: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """Return steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
+    """Steps, tokens and seconds to the target perplexity; `None` if it was not reached."""
     target = recipe.until_perplexity
     if target is None:
         return {}

@@ -63,7 +63,7 @@ class Trainer:
     data: TextData
 
     def train(self, recipe: Recipe, seed: int) -> Trained:
-        """Return a translator, trained in a folder named by everything its weights depend on."""
+        """A translator, trained in a folder named by everything its weights depend on."""
         key = content_key({"translation": recipe, "seed": seed})
         folder = self.context.work / "weights" / key
         kind = "single" if recipe.members is None else f"{recipe.members.count} members"
@@ -125,7 +125,7 @@ class Trainer:
         return {**numbers, "evaluation_seconds": round(time.perf_counter() - began, 4)}
 
     def test_bleu(self, translator: Translator) -> tuple[float, str]:
-        """Return BLEU on the test set, and its signature."""
+        """BLEU on the test set, and its signature."""
         return bleu(translator.translate(self.data.test.text("source")), self.data.test.text("target"))
 
     def _translator(self, model: nn.Module) -> Translator:

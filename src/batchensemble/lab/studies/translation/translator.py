@@ -100,7 +100,7 @@ class Translator:
         return found
 
     def agreement(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Agreement]:
-        """Return how far the members agree on each translation, token by token as it is given.
+        """How far the members agree on each translation, token by token as it is given.
 
         Raises:
             ValueError: the model has no members, or a translation is longer than it takes.
@@ -150,7 +150,7 @@ class Translator:
         return rows
 
     def _together(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """Yield the indices of non-empty sentences, grouped by similar length, longest first."""
+        """The indices of non-empty sentences, grouped by similar length, longest first."""
         places = sorted((place for place, row in enumerate(rows) if len(row) > 1), key=lambda place: -len(rows[place]))
         while places:
             count = max(1, self.tokens // len(rows[places[0]]))
@@ -158,7 +158,7 @@ class Translator:
             places = places[count:]
 
     def _search(self, source: Tensor) -> Tensor:
-        """Return the best translation of every row, `(N, T)`."""
+        """The best translation of every row, `(N, T)`."""
         longest = self.net.config.max_position_embeddings
         options = {
             "attention_mask": source.ne(PAD),
@@ -207,7 +207,7 @@ def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    """Return corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
+    """Corpus BLEU by sacrebleu, 0 to 100, and the signature that says how it was computed.
 
     Examples:
         >>> score, signature = bleu(["the cat sat on the mat"], ["the cat sat on the mat"])
