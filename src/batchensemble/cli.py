@@ -137,7 +137,7 @@ def report(
     """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
     with _plain_errors():
         if not results.is_dir():
-            raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
+            raise FileNotFoundError(f"there is no folder {results} with records: name it with --results")
         check_writable(out / "report.html")  # before drawing
         skipped: list[UnreadableRecord] = []
         records = list(Store(results).all(skipped.append))
