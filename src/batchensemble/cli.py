@@ -92,7 +92,10 @@ def list_(results: ResultsOption = Path("results")) -> None:
     for row in rows:
         table.add_row(*row)
     print_whole(console, table)
-    words = f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble run all --scale smoke"
+    words = (
+        f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble demo, a minute; "
+        "or batchensemble run all --scale smoke, some minutes"
+    )
     _say(words, style="dim")
 
 
