@@ -177,7 +177,7 @@ def test_only_some_rows_and_other_seeds(run, tmp_path):
         (("run", "all", "--scale", "paper"), 2, "no experiment has the scale paper"),
         (("run", "counting", "--only", "sideways"), 1, "no row is labelled sideways; there are far; up"),
         (("run", "failing"), 1, "the disk is full"),
-        (("report", "--results", "nowhere"), 1, "there is no folder nowhere"),
+        (("report", "--results", "nowhere"), 1, "there is no folder nowhere with records"),
         (("data", "mnist"), 1, "data sets are cifar10, cifar100, cifar10-c, cifar100-c; got mnist"),
         (("data", "digits-c"), 1, "got digits-c"),
         (("bench", "--out", "."), 1, ". is a folder: --out names the file of the record"),

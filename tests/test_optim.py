@@ -221,3 +221,8 @@ def test_what_members_share_is_frozen_and_nothing_else(norm: str, members: int) 
 def test_mean_loss_names_the_tensor_that_it_needs() -> None:
     with pytest.raises(TypeError, match=r"got dict: name it, as model\.members\(x\)\.logits; .*several outputs"):
         be.mean_loss(F.cross_entropy, {"logits": torch.zeros(2, 3, 4)}, torch.zeros(3))  # type: ignore[arg-type]
+
+
+def test_mean_loss_takes_the_loss_first() -> None:
+    with pytest.raises(TypeError, match=r"the loss comes first, .* got Tensor"):
+        be.mean_loss(torch.zeros(2, 3, 4), F.cross_entropy, torch.zeros(3))  # type: ignore[arg-type]

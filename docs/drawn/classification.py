@@ -26,8 +26,8 @@ from drawn.records import body, evidence_of, markdown, only, recorded
 
 CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "ece", "train_accuracy")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "train_accuracy")
-KNOWN = Quantity("entropy_known", "entropy, CIFAR-10", digits=3)
-UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", digits=3)
+KNOWN = Quantity("entropy_known", "entropy, CIFAR-10", "nats", digits=3)
+UNKNOWN = Quantity("entropy_unknown", "entropy, CIFAR-100", "nats", digits=3)
 
 
 GAINS = {

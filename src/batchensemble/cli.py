@@ -93,7 +93,10 @@ def list_(results: ResultsOption = Path("results")) -> None:
     for row in rows:
         table.add_row(*row)
     print_whole(console, table)
-    words = f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble run all --scale smoke"
+    words = (
+        f"\nRecorded runs / all runs, in the folder {results}. Start with: batchensemble demo, a minute; "
+        "or batchensemble run all --scale smoke, some minutes"
+    )
     _say(words, style="dim")
 
 
@@ -138,7 +141,7 @@ def report(
     """Draw every table and figure from the records: one HTML page, Markdown, CSV, SVG and PNG. Nothing is trained."""
     with _plain_errors():
         if not results.is_dir():
-            raise FileNotFoundError(f"there is no folder {results}: name that of the records with --results")
+            raise FileNotFoundError(f"there is no folder {results} with records: name it with --results")
         check_writable(out / "report.html")  # before drawing
         skipped: list[UnreadableRecord] = []
         records = list(Store(results).all(skipped.append))

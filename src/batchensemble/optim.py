@@ -111,6 +111,8 @@ def mean_loss(loss_fn: Callable[..., Tensor], outputs: Tensor, *targets: Any, **
         >>> mean_loss(torch.nn.functional.mse_loss, torch.tensor([[0.0], [2.0]]), torch.tensor([1.0]))
         tensor(1.)
     """
+    if not callable(loss_fn):
+        raise TypeError(f"the loss comes first, mean_loss(loss_fn, model.members(x), y), got {type(loss_fn).__name__}")
     if not isinstance(outputs, Tensor):
         kind = type(outputs).__name__
         raise TypeError(

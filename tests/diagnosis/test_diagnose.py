@@ -378,6 +378,9 @@ def test_bad_loaders_are_refused() -> None:
             be.diagnose(ensemble(), [batch])
     with pytest.raises(TypeError, match=r"got Tensor; .* for a single one, pass \[\(inputs, labels\)\]"):
         be.diagnose(ensemble(), data()[0])
+    for label in (3, torch.tensor(3)):  # what a Dataset gives, row by row
+        with pytest.raises(TypeError, match="pass a DataLoader, not its Dataset"):
+            be.diagnose(ensemble(), [(rows()[0], label)])
 
 
 def test_labels_that_do_not_count_are_left_out() -> None:

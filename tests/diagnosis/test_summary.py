@@ -36,6 +36,21 @@ def test_the_printed_table_names_every_layer() -> None:
     assert "(root)" in str(be.summary(be.convert(nn.Linear(2, 2), members=2)))
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, True),
+        ({"norm": "member"}, False),
+        ({"init": "ones"}, False),  # a pre-trained network keeps its statistics
+        ({"fan_out": "5"}, False),  # members begin behind it
+        ({"exclude": "1"}, True),
+    ],
+    ids=str,
+)
+def test_it_says_if_members_mix_their_statistics(options, said: bool) -> None:
+    assert ("Batch norms shared by members: 1." in str(be.summary(be.convert(convnet(), members=M, **options)))) == said
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_function_is_preserved_until_something_changes(rank: int) -> None:
     for name in ("0.r", "5.s", "0.bias", "1.running_mean"):

@@ -36,6 +36,17 @@ def test_other_numbers_of_rows_are_refused(count: int, found: int) -> None:
         travel(Route(M, count, torch.zeros(count, dtype=torch.long)), routed(), torch.ones(found, 2))
 
 
+def test_rows_on_another_axis_are_told_from_missing_ones() -> None:
+    batch_first = be.convert(nn.LSTM(2, 2, batch_first=True), members=M, combine="mean")
+    time_first = be.convert(nn.LSTM(2, 2), members=M, combine="mean")
+    with pytest.raises(ValueError, match=r"axis 1 should hold the batch's 12 rows.* Axis 0 does: .*batch_dim=1"):
+        time_first.members(torch.ones(4, 5, 2))
+    with pytest.raises(ValueError, match=r"axis 0 should hold the batch's 12 rows.* Axis 1 does: .*batch_first=True"):
+        travel(Route(M, 12, None), batch_first.net, torch.ones(5, 12, 2))
+    with pytest.raises(ValueError, match=r"or a multiple of them\. If the first argument"):
+        travel(Route(M, 12, None), batch_first.net, torch.ones(5, 7, 2))
+
+
 @pytest.mark.parametrize(("count", "found"), [(0, 3), (3, 0), (3, 4), (3, 2)])
 def test_one_member_owns_any_number_of_rows(count: int, found: int) -> None:
     layer, x = routed(init="normal"), torch.randn(found, 2)

@@ -212,6 +212,8 @@ def _inputs_and_labels(batch: Any, device: torch.device) -> tuple[tuple[Any, ...
             f"a batch must be (inputs, labels) or a dict with 'labels', got {type(batch).__name__}; "
             "the loader gives such batches: for a single one, pass [(inputs, labels)]"
         )
+    if isinstance(labels, int) or (isinstance(labels, Tensor) and labels.ndim == 0):
+        raise TypeError("got a single label where a batch of them was expected: pass a DataLoader, not its Dataset")
     if not isinstance(labels, Tensor):
         raise TypeError(f"labels must be a tensor, got {type(labels).__name__}: torch.as_tensor makes one")
     if isinstance(inputs, Mapping):

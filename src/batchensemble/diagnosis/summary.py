@@ -4,15 +4,17 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import dropwhile, groupby
 
 from torch import Tensor
 
 from batchensemble.ensemble import Ensemble, check_ensemble
-from batchensemble.nn.layers.member import converted_layers, member_modules
+from batchensemble.nn.layers.member import MemberModule, converted_layers, member_modules
+from batchensemble.nn.layers.shared_norm import SharedBatchNorm
 
 EQUAL = "Every member still equals the network that was converted."
 DIFFERENT = "Members differ from the network that was converted; init='ones' would start them equal to it."
+MIXED = "Batch norms shared by members: {}. In training from scratch, norm='member' gives each member its own."
 UNKNOWN = (
     "Whether members equal the network that was converted cannot be known on the meta device, which holds no values."
 )
@@ -33,6 +35,7 @@ class Summary:
         network: number of parameters of one plain network.
         preserved: whether every member is still the network that was converted (r = s = 1, the same biases); `None`
             if that cannot be known, since parameters are on the meta device.
+        shared_batch_norms: how many batch norms mix the members' statistics: those behind the first layer with members.
     """
 
     members: int
@@ -42,6 +45,7 @@ class Summary:
     parameters: int
     network: int
     preserved: bool | None
+    shared_batch_norms: int
 
     @property
     def overhead(self) -> float:
@@ -65,6 +69,8 @@ class Summary:
             f"{self.naive_share:.1%} of {self.members} separate ones"
         )
         lines.append(f"An answer in eval(): {self.answer}")
+        if self.shared_batch_norms and not self.preserved:
+            lines.append(MIXED.format(self.shared_batch_norms))
         lines.append({True: EQUAL, False: DIFFERENT, None: UNKNOWN}[self.preserved])
         return "\n".join(lines)
 
@@ -102,6 +108,7 @@ def summary(model: Ensemble) -> Summary:
         parameters=total,
         network=total - extra,
         preserved=_preserved(model),
+        shared_batch_norms=_mixed(model),
     )
 
 
@@ -121,6 +128,12 @@ def _preserved(model: Ensemble) -> bool | None:
         if not tensor.is_meta
     )
     return None if known and any(tensor.is_meta for *_, tensor in owned) else known
+
+
+def _mixed(model: Ensemble) -> int:
+    """How many shared batch norms come after a layer with members, in the order of registration."""
+    modules = dropwhile(lambda module: not isinstance(module, MemberModule), model.net.modules())
+    return sum(isinstance(module, SharedBatchNorm) for module in modules)
 
 
 def _is_one(fast: Tensor, side: str) -> bool:

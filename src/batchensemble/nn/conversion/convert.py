@@ -67,7 +67,8 @@ def convert_(
         if not issubclass(kind, MemberNorm | Embedding):  # these have no r that could be the first
             fast = fast.after_first()
     if not swaps:
-        raise ValueError(f"nothing was selected that can be converted; left as they are: {left or 'no layers at all'}")
+        why = f"left as they are: {left}" if left else "the network has no layers at all that could have members"
+        raise ValueError(f"nothing was selected that can be converted; {why}")
     net = swap_(net, {**shared_norms(net), **swaps})
     fast_path.off_(net)
     return net, Conversion(tuple(converted), left)

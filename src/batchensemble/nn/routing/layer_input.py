@@ -31,13 +31,24 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int 
     if found == 0 and route.count == 0:
         return Rows(members, route.owner, axis)
     if found == 0 or route.count == 0 or found % route.count:
-        raise ValueError(
-            f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's "
-            f"{route.count} rows, or a multiple of them. If the first argument carries no rows, name it in "
-            "shared_inputs. Otherwise exclude this layer, name the batch axis with batch_dim (one for the whole "
-            "network), or ask one member at a time: model(x, member=i)."
-        )
+        raise ValueError(_not_the_rows(layer, x, axis, route.count))
     return Rows(members, owner_of(found, route.owner), axis)
+
+
+def _not_the_rows(layer: nn.Module, x: Tensor, axis: int, count: int) -> str:
+    said = (
+        f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's {count} rows, or "
+        "a multiple of them. "
+    )
+    if axis in (0, 1) and x.ndim > 2 and x.shape[1 - axis] == count:
+        said += (
+            f"Axis {1 - axis} does: if the whole network has time first, convert it with batch_dim=1; if only this "
+            "part has, make it with batch_first=True. "
+        )
+    return (
+        f"{said}If the first argument carries no rows, name it in shared_inputs. Otherwise exclude this layer, name "
+        "the whole network's batch axis with batch_dim, or ask one member at a time: model(x, member=i)."
+    )
 
 
 def _bare_rows(layer: nn.Module, x: Tensor, members: int, axis: int) -> Rows:

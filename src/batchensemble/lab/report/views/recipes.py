@@ -117,6 +117,7 @@ def _points(panel: "Axes", found: list[_Recipe]) -> None:
             fontsize=8,
             fontweight="bold" if one.naive else "normal",
             zorder=5,
+            bbox={"facecolor": GROUND, "edgecolor": "none", "pad": 0.4},  # no line crosses a number
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 4, "shrinkB": 2},
         )
     panel.set(xlabel="disagreement between members (%)", ylabel="members' mean accuracy (%)")
