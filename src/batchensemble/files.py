@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -87,6 +88,10 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except SafetensorError as error:
+        if is_zipfile(path):
+            raise ValueError(
+                f"{path} was written by torch.save: read it with torch.load; a state goes into model.load_state_dict"
+            ) from error
         raise ValueError(f"{path} is damaged, or not a safetensors file: {error}") from error
     if _KEY not in metadata:
         raise ValueError(f"{path} is a safetensors file, but was not written by batchensemble")
