@@ -163,6 +163,13 @@ def test_what_safetensors_cannot_hold_is_named(path: Path) -> None:
     ensemble(with_buffers(angles=torch.ones(2, dtype=torch.complex64))).save(path)
 
 
+@pytest.mark.parametrize("save", [be.Ensemble.save, lambda model, path: model.save_member(0, path)])
+def test_a_sparse_buffer_is_named(path: Path, save: Any) -> None:
+    with pytest.raises(ValueError, match=r"graph is sparse \(torch.sparse_coo\).*register it with persistent=False"):
+        save(ensemble(with_buffers(graph=torch.eye(3).to_sparse())), path)
+    assert not path.exists()
+
+
 def test_a_network_without_memory_is_refused(path: Path) -> None:
     ensemble().save(path)
     with pytest.raises(ValueError, match="meta device"):

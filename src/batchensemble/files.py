@@ -32,13 +32,14 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
 
     Raises:
         FileNotFoundError: there is no folder to write into.
-        ValueError: a tensor holds NaN, is complex128, or is sharded over several processes.
+        ValueError: a tensor holds NaN, is complex128 or sparse, or is sharded over several processes.
         OSError: the disk is full or cannot be written to.
     """
     path = Path(path)
     check_folder(path)
     for name, tensor in tensors.items():
         refuse_sharded(name, tensor)
+        _refuse_sparse(name, tensor)
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
         if tensor.dtype == torch.complex128:
@@ -194,10 +195,19 @@ def fingerprints(net: nn.Module) -> dict[str, str]:
             digest = hashlib.sha256()
             for key, tensor in shared.items():
                 refuse_sharded(f"{name}.{key}", tensor)
+                _refuse_sparse(f"{name}.{key}".removeprefix("."), tensor)
                 digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
                 digest.update(raw_bytes(tensor))
             found[name] = digest.hexdigest()[:16]
     return found
+
+
+def _refuse_sparse(name: str, tensor: Tensor) -> None:
+    if tensor.layout != torch.strided:
+        raise ValueError(
+            f"{name} is sparse ({tensor.layout}), and safetensors has dense tensors only: register it with "
+            "persistent=False, and the code that makes the network makes it again"
+        )
 
 
 def _shared_tensors(module: nn.Module) -> dict[str, Tensor]:

@@ -60,6 +60,16 @@ def test_dropped_decisions_stay_dropped(tmp_path):
     assert equal(state(reopened(tmp_path)), state(sampler))
 
 
+def test_columns_of_a_log_are_kept_like_any_other_numbers(tmp_path):
+    sampler, log = filled(folder=tmp_path, rounds=0), some(10, 0)
+    made = sampler.act(log.T.contiguous().T)
+    sampler.update(torch.stack([made.ids, made.arms], 1)[:, 0], log[:, 1])
+    sampler.close()
+    again = reopened(tmp_path)
+    assert equal(state(again), state(sampler))
+    assert torch.equal(again._ledger.rows(torch.arange(10))[2], log[:, 1])
+
+
 def test_only_the_newest_weights_stay(tmp_path):
     filled(folder=tmp_path, rounds=6)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["journal", "weights-000000002.safetensors"]

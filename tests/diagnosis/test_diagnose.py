@@ -49,6 +49,13 @@ def test_numbers_by_hand() -> None:
     assert set(found.similarity) == {"0", "2"}
 
 
+def test_numbers_do_not_depend_on_where_torch_puts_tensors() -> None:
+    model, batches = ensemble(), data()
+    expected = be.diagnose(model, batches)
+    with torch.device("meta"):  # any device but that of the model
+        assert be.diagnose(model, batches) == expected
+
+
 def test_divergences_of_members_that_are_very_sure_are_finite() -> None:
     model = be.convert(nn.Linear(1, 2, bias=False), members=2, init="ones")
     model.net.weight.data = torch.tensor([[0.0], [200.0]])

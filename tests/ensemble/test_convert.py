@@ -45,6 +45,16 @@ def test_only_networks_are_converted_and_loaded_into() -> None:
             take(mlp().state_dict())
         with pytest.raises(TypeError, match="got TorchScript, whose layers cannot be replaced"):
             take(torch.jit.trace(mlp(), rows()))
+        with pytest.raises(TypeError, match=r"got TorchScript in '0\.0', whose layers"):
+            take(nn.Sequential(nn.Sequential(torch.jit.trace(mlp(), rows())), nn.Linear(4, 2)))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")
+def test_a_scripted_part_without_parameters_stays_what_it_is() -> None:
+    net = nn.Sequential(nn.Linear(4, 5), torch.jit.script(nn.ReLU()), nn.Linear(5, 3))
+    model = be.convert(net, members=2)
+    be.verify(model, rows())
+    assert torch.allclose(model.extract(1).eval()(rows()), model.eval().members(rows())[1], atol=1e-6)
 
 
 @pytest.mark.parametrize("members", [0, -1, 2.0, True, torch.tensor(True), "4", None])

@@ -197,6 +197,21 @@ def test_tasks_that_arrive_together_first_train_the_shared_weights() -> None:
         assert (learner.predict(x, name).label == y).float().mean() > 0.8
 
 
+def test_no_loss_sees_classes_that_a_rows_task_does_not_have() -> None:
+    seen: dict[int, float] = {}
+
+    def smooth(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        loss = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
+        seen[logits.shape[1]] = len(labels) * loss.item()
+        return loss
+
+    learner = Learner(backbone(), head=5, training=Training(epochs=1, batch_size=64, loss=smooth))
+    tasks = {"a": images(0, classes=2), "b": images(1, rows=24), "c": images(2, classes=2)}
+    history = learner.learn_together(tasks)
+    assert history[0].loss == pytest.approx((seen[2] + seen[3]) / 56)
+    assert [head.classes for head in learner.network.heads] == [2, 3, 2]
+
+
 def test_forgetting_leaves_the_others_as_they_were() -> None:
     learner = Learner(backbone(), head=5, training=QUICK)
     for seed, name in enumerate("abc"):

@@ -1,11 +1,14 @@
 """Batches mix the rows of several tasks, and every label is checked before a head sees it."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from batchensemble.lifelong.data import Part, Pool, batches, steps_of
+from batchensemble.lifelong.identity import of_rows
 
 
 class Pictures(Dataset):
@@ -89,3 +92,64 @@ def test_rows_that_cannot_be_asked_for_one_by_one_are_refused(data) -> None:
         TypeError, match=rf"expected \(inputs, labels\) or a map-style dataset, got {type(data).__name__}"
     ):
         Part.of("a", data, classes=2)
+
+
+class Shifted(TensorDataset):
+    def __getitem__(self, row: int) -> tuple[torch.Tensor, ...]:
+        x, y = super().__getitem__(row)
+        return x + 100, y
+
+
+def test_tensors_are_read_past_no_method_of_their_dataset() -> None:
+    x, y = torch.zeros(4, 2), torch.arange(4) % 2
+    with pytest.raises(ValueError, match="cannot be asked for its labels: give classes="):
+        Part.of("shifted", Shifted(x, y))
+    part = Part.of("shifted", Shifted(x, y), classes=2)
+    assert part.rows([1, 2])[0].eq(100).all()
+    assert of_rows(part) != of_rows(Part.of("plain", (x, y)))
+    assert Part.of("plain", TensorDataset(x, y)).classes == 2
+
+
+class Rows(Dataset):
+    def __init__(self, row: object) -> None:
+        self.row = row
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, row: int) -> object:
+        return self.row
+
+
+@pytest.mark.parametrize("label", [1, True, np.int32(1), torch.tensor(1, dtype=torch.uint8)])
+def test_integer_labels_of_a_dataset_are_int64(label: object) -> None:
+    _, labels = Part.of("rows", Rows((torch.zeros(2), label)), classes=2).rows([0, 1])
+    assert labels.dtype == torch.int64
+    assert labels.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("label", [1.0, torch.tensor([1]), torch.tensor([0, 1])])
+def test_other_labels_of_a_dataset_are_refused(label: object) -> None:
+    with pytest.raises(ValueError, match=r"task 'rows': labels must be integers \(N,\), got torch"):
+        Part.of("rows", Rows((torch.zeros(2), label)), classes=2).rows([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("row", "kinds"),
+    [
+        ((torch.zeros(2), 1, 0.5), "(Tensor, int, float)"),
+        (({"pixels": torch.zeros(2)}, 1), "(dict, int)"),
+        ((torch.zeros(2), "cat"), "(Tensor, str)"),
+        ({"x": torch.zeros(2), "y": 1}, "(dict)"),
+        (torch.zeros(2), "(Tensor)"),
+    ],
+)
+def test_rows_of_a_dataset_are_an_input_and_a_label(row: object, kinds: str) -> None:
+    with pytest.raises(TypeError, match=f"must be .input, label., an array and a number; got {re.escape(kinds)}"):
+        Part.of("rows", Rows(row), classes=2).rows([0, 1])
+
+
+def test_three_tensors_are_no_task() -> None:
+    x, y = torch.zeros(4, 2), torch.arange(4) % 2
+    with pytest.raises(TypeError, match=r"two tensors; got \(Tensor, Tensor, Tensor\)"):
+        Part.of("three", TensorDataset(x, y, y))

@@ -108,6 +108,12 @@ def test_up_to_sixteen_trials_all_patterns_are_counted() -> None:
     assert paired_test(better, torch.zeros(16), resamples=1) == 2 / 2**16
 
 
+def test_trials_are_on_the_cpu_wherever_torch_puts_tensors() -> None:
+    first, second = torch.tensor([3.0, 4.0, 5.0, 6.0]), torch.tensor([2.0, 2.0, 4.0, 5.0])
+    with torch.device("meta"):  # any device but the CPU
+        assert paired_test(first, second) == 2 / 16
+
+
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match=r"one shape \(..., steps\), got \(3,\) and \(4,\)"):
         cumulative_regret(torch.ones(3), torch.ones(4))

@@ -86,7 +86,7 @@ class Journal:
 
     def append(self, event: Event) -> None:
         """Write an event and wait until the disk has it; if that fails, the file is as it was before."""
-        block = safetensors.torch.save(event)
+        block = safetensors.torch.save({name: tensor.contiguous() for name, tensor in event.items()})
         pair = _PAIR.pack(len(block), zlib.crc32(block))
         try:
             _write_all(self._file, pair + struct.pack("<I", zlib.crc32(pair)) + block)

@@ -89,7 +89,7 @@ def _gains(member_probs: Tensor, labels: Tensor) -> dict[str, float]:
     """What averaging gains, row by row: accuracy over the mean member, likelihood over the best one."""
     everyone = torch.cat([member_probs, member_probs.mean(0, keepdim=True)])  # the ensemble comes last
     right = (everyone.argmax(-1) == labels).double()
-    rows = torch.arange(len(labels))
+    rows = torch.arange(len(labels), device=labels.device)
     surprise = -everyone[:, rows, labels].clamp_min(torch.finfo(torch.float64).tiny).log()
     best = surprise[:-1].mean(1).argmin()
     likelier = surprise[best] - surprise[-1]

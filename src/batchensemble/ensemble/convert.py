@@ -117,11 +117,13 @@ def _check_network(net: Any) -> None:
         raise TypeError(f"expected a network, got the class {net.__name__}: make one of it first")
     if not isinstance(net, nn.Module):
         raise TypeError(f"expected a network, a torch.nn.Module, got {type(net).__name__}")
-    if isinstance(net, torch.jit.ScriptModule):
-        raise TypeError(
-            "expected a network in Python, got TorchScript, whose layers cannot be replaced: make the network of its "
-            "class, and give it the weights, net.load_state_dict(script.state_dict())"
-        )
+    for name, part in net.named_modules():
+        if isinstance(part, torch.jit.ScriptModule) and (part is net or any(True for _ in part.parameters())):
+            raise TypeError(
+                f"expected a network in Python, got TorchScript{f' in {name!r}' if name else ''}, whose layers cannot "
+                "be replaced, nor copied: make the network of its class, and give it the weights, "
+                "net.load_state_dict(script.state_dict())"
+            )
 
 
 def _copied(net: nn.Module) -> nn.Module:

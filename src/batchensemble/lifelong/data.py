@@ -47,12 +47,14 @@ class Part:
         """
         if isinstance(data, tuple | list):
             data = _paired(name, data)
+        if type(data) is TensorDataset:
+            data = _paired(name, data.tensors)
         if isinstance(data, Tensor) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             kind = type(data).__name__
             raise TypeError(f"task '{name}': expected (inputs, labels) or a map-style dataset, got {kind}")
         if not len(data):  # type: ignore[arg-type]
             raise ValueError(f"task '{name}' is empty: it has no rows to learn from")
-        if not isinstance(data, TensorDataset):
+        if type(data) is not TensorDataset:  # a subclass may make rows of its own from the tensors
             if classes is None:
                 raise ValueError(f"task '{name}' is a dataset, which cannot be asked for its labels: give classes=")
             return cls(name, data, _at_least_two(name, classes))
@@ -66,13 +68,18 @@ class Part:
     def __len__(self) -> int:
         return len(self.data)  # type: ignore[arg-type]
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...] | None:
+        """Inputs and labels, if these two tensors are all that the data are."""
+        return self.data.tensors if type(self.data) is TensorDataset else None
+
     def rows(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Inputs and labels of some rows."""
-        if isinstance(self.data, TensorDataset):
+        if self.tensors is not None:
             chosen = torch.as_tensor(indices, device="cpu")
-            x, y = (tensor[chosen.to(tensor.device)] for tensor in self.data.tensors)
+            x, y = (tensor[chosen.to(tensor.device)] for tensor in self.tensors)
             return x, y
-        x, y = default_collate([self.data[i] for i in indices])
+        x, y = _collated(self.name, [self.data[i] for i in indices])
         self.check(y)
         return x, y
 
@@ -114,6 +121,20 @@ def _paired(name: str, data: Sequence[Any]) -> TensorDataset:
     if inputs.shape[:1] != labels.shape[:1]:
         raise ValueError(f"task '{name}': expected a label for each of {len(inputs)} inputs, got {len(labels)}")
     return TensorDataset(inputs, labels)
+
+
+def _collated(name: str, rows: list[Any]) -> tuple[Tensor, Tensor]:
+    """A dataset's rows as one batch, the labels as int64."""
+    batch = default_collate(rows)
+    if not isinstance(batch, tuple | list) or [isinstance(part, Tensor) for part in batch] != [True, True]:
+        kinds = [type(part).__name__ for part in (rows[0] if isinstance(batch, tuple | list) else rows[:1])]
+        raise TypeError(
+            f"task '{name}': a dataset's rows must be (input, label), an array and a number; got ({', '.join(kinds)})"
+        )
+    x, y = batch
+    if y.ndim != 1 or y.is_floating_point() or y.is_complex():
+        raise ValueError(f"task '{name}': labels must be integers (N,), got {y.dtype} {tuple(y.shape)}")
+    return x, y.long()
 
 
 def _at_least_two(name: str, classes: int) -> int:

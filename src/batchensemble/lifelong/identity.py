@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset
 
 from batchensemble import files
 from batchensemble.lifelong.data import Part, as_it_is
@@ -36,9 +36,9 @@ def of_rows(part: Part, workers: int = 0) -> tuple[str | None, str | None]:
         >>> of_rows(Part.of("a", (x, 1 - y))) == (inputs, labels), of_rows(Part.of("a", (x, 1 - y)))[0] == inputs
         (False, True)
     """
-    if isinstance(part.data, TensorDataset):
+    if part.tensors is not None:
         x, _ = part.rows(_spread(len(part), ROWS_OF_TENSORS))
-        return _of_tensor(x), _of_tensor(part.data.tensors[1])
+        return _of_tensor(x), _of_tensor(part.tensors[1])
     rows = _spread(len(part), ROWS_OF_DATASETS)
     loader: DataLoader[Any] = DataLoader(
         _AsIfNew(part),

@@ -31,6 +31,7 @@ from batchensemble.locks import Busy
 from batchensemble.nn.conversion.selection import Rule
 from batchensemble.nn.init import Init
 from batchensemble.nn.integers import check_count
+from batchensemble.nn.routing.rows import places_of
 from batchensemble.optim import freeze_shared_, parameter_groups
 from batchensemble.prediction import Prediction
 
@@ -345,9 +346,14 @@ class Learner(nn.Module):
 
 def _objective(trainee: Tasks, training: Training) -> Objective:
     alone = len(trainee.names) == 1
+    classes = [head.classes for head in trainee.heads]
 
     def objective(batch: Batch) -> tuple[Tensor, Tensor]:
         logits = trainee(batch.x, 0 if alone else batch.task)
-        return training.loss(logits, batch.y), logits
+        if len(set(classes)) == 1:
+            return training.loss(logits, batch.y), logits
+        widths = torch.tensor(classes, device=batch.task.device)[batch.task]  # each row's own number of classes
+        parts = [(training.loss(logits[rows, :width], batch.y[rows]), len(rows)) for width, rows in places_of(widths)]
+        return torch.stack([loss * count for loss, count in parts]).sum() / len(batch.y), logits
 
     return objective

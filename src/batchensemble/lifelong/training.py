@@ -58,7 +58,8 @@ class Training:
             that draws random numbers itself does it then end differently: each process draws its own.
         autocast: a dtype to multiply in, such as `torch.bfloat16`.
         augment: changes a batch of inputs on its device, e.g. crops; draws from torch's default generator.
-        loss: (logits, labels) to a scalar.
+        loss: (logits, labels) to a scalar, the mean over rows. Of tasks with different numbers of classes that are
+            learned together, it gets the rows of each number apart, and never sees a class that a row's task lacks.
         optimizer: parameter groups, each with its `lr` and `weight_decay`, to an optimiser.
         schedule: share of the training that is done, in `[0, 1)`, to a factor of all learning rates.
         around_step: number of a step, from 0 in every training, to a context that it runs in, e.g. a profiler's.

@@ -109,11 +109,12 @@ def paired_test(
         raise ValueError(f"expected at least one random sign pattern, got resamples={resamples}")
     differences = (first - second).cpu()
     if len(differences) <= EXACT_UP_TO:
-        patterns = torch.arange(2 ** len(differences))[:, None] >> torch.arange(len(differences)) & 1
+        trials = torch.arange(len(differences), device="cpu")  # wherever torch puts tensors by default
+        patterns = torch.arange(2 ** len(trials), device="cpu")[:, None] >> trials & 1
         return _hits(differences, patterns) / len(patterns)
-    hits, trials, device = 1, len(differences), checked_device(generator)
+    hits, device = 1, checked_device(generator)
     for start in range(0, resamples, BLOCK):
-        size = (min(BLOCK, resamples - start), trials)
+        size = (min(BLOCK, resamples - start), len(differences))
         hits += _hits(differences, torch.randint(2, size, generator=generator, device=device).cpu())
     return hits / (1 + resamples)
 

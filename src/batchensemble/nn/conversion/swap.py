@@ -26,7 +26,9 @@ def swap_(net: nn.Module, swaps: Mapping[nn.Module, nn.Module]) -> nn.Module:
         (Identity(), True, True)
     """
     swap = _Swap(swaps)
-    compiled: list[Any] = [module for module in net.modules() if module._modules.get("_orig_mod") in swaps]
+    compiled: list[Any] = [
+        module for module in net.modules() if dict(module.named_children()).get("_orig_mod") in swaps
+    ]
     for module in [*net.modules(), *swaps.values()]:
         swap.inside_(vars(module))  # which include its children and hooks
     for wrapper in compiled:  # torch.compile's calls the module that it was made with until it is set up again
