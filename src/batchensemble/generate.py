@@ -29,7 +29,8 @@ def generate(model: Ensemble, *args: Any, member: int | Tensor | None = None, **
 
     At every step each member sees the same tokens so far, and the next one is chosen by the log of the members' mean
     probability, `log mean_i p_i(y_t | y_<t, x)` (or by whatever `combine` says instead). So scores are
-    log-probabilities where a plain network's would be logits. Runs without gradients, in evaluation mode.
+    log-probabilities where a plain network's would be logits, and what divides scores by their sign, such as
+    `repetition_penalty`, acts otherwise than there. Runs without gradients, in evaluation mode.
 
     Args:
         model: an ensemble of one of Transformers' networks that generate, decoder-only or encoder-decoder.
