@@ -94,7 +94,8 @@ def test_the_first_task_trains_everything_and_later_ones_only_their_own() -> Non
         assert not torch.equal(old, new), f"the first task trains {name}"
     learner.learn(images(1))
     for (name, old), new in zip(first.named_parameters(), learner.network.ensemble.net.parameters(), strict=True):
-        if name.split(".")[-1] in ("r", "s") or (name.endswith("bias") and old.ndim == 2):
+        layer, kind = name.split(".")
+        if kind in ("r", "s", "bias") or layer in ("1", "5"):  # the norms
             assert len(new) == 2
             assert torch.equal(new[:1], old)
             assert not torch.equal(new[1], new[0]), f"the second task has its own {name}"
@@ -119,6 +120,19 @@ def test_norm_says_what_of_the_norms_is_a_tasks_own() -> None:
     assert shared.running_mean.shape == shared.weight.shape == statistics.weight.shape == (16,)
     assert statistics.running_mean.shape == member.running_mean.shape == member.weight.shape == (2, 16)
     assert not torch.equal(statistics.running_mean[0], statistics.running_mean[1])
+
+
+@pytest.mark.filterwarnings("ignore::batchensemble.lifelong.StalledTask")
+def test_a_norm_that_is_left_out_shares_all_but_its_statistics() -> None:
+    net = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16))
+    learner = Learner(net, head=16, exclude="1", training=Training(epochs=1, batch_size=32))
+    x, labels = separable()
+    for shift in (0, 9):
+        learner.learn((x + shift, labels))
+    left_out = learner.network.ensemble.net[1]
+    assert left_out.weight.shape == (16,)
+    assert left_out.running_mean.shape == (2, 16)
+    assert not torch.equal(left_out.running_mean[0], left_out.running_mean[1])
 
 
 def test_it_learns_several_tasks() -> None:

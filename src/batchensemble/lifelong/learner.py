@@ -52,8 +52,9 @@ class Learner(nn.Module):
         head: number of features it returns (a head is then `nn.Linear(features, classes)`), or a function from the
             number of classes to a head.
         rank: components of a task's fast matrix; 1 is the paper's.
-        norm: `statistics`: scales and shifts are shared and frozen after the first task, and every task has running
-            statistics of its own; `shared`: these are frozen, too; `member`: every task has norms of its own.
+        norm: `member`: every task has norms of its own; `statistics`: scales and shifts are shared and frozen after
+            the first task, and only running statistics are a task's own, as they are anyway in batch norms that
+            `include` and `exclude` leave out; `shared`: everything is frozen.
         init: how r and s start, as in `batchensemble.convert`.
         start: later tasks start as the `first` task, as the most `similar` one, or as `init` says: the paper's way,
             which scrambles what the first task learned and is harder to recover from.
@@ -82,7 +83,7 @@ class Learner(nn.Module):
         head: HeadRule,
         *,
         rank: int = 1,
-        norm: Norm = "statistics",
+        norm: Norm = "member",
         init: Init = "sign",
         start: Start = "first",
         laterals: int = 0,
@@ -101,7 +102,7 @@ class Learner(nn.Module):
             raise ValueError(f"norm must be 'shared', 'statistics' or 'member', got {norm!r}")
         norms: Literal["shared", "member"] = "member" if norm == "member" else "shared"
         body = convert(backbone, 1, rank=rank, norm=norms, init=init, combine=None, **chosen)
-        if norm == "statistics":
+        if norm != "shared":
             own_statistics_(body)
         self.network = Tasks(body)
         self.training_settings = training or Training()

@@ -32,8 +32,8 @@ def warn_if_stalled(last: Epoch, parts: Sequence[Part], first: float, rank: int)
     names = ", ".join(part.name for part in parts)
     warnings.warn(
         f"task {names} ends at a training accuracy of {last.accuracy:.1%}, and the first task was learned much better: "
-        f"vectors of rank {rank} may not be enough for it. Try longer training, start='similar', norm='member', "
-        "laterals= or a higher rank=.",
+        f"vectors of rank {rank} may not be enough for it. Try a higher rank=, longer training, start='similar' or "
+        "laterals=.",
         StalledTask,
         stacklevel=4,
     )
