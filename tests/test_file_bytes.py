@@ -58,3 +58,11 @@ def test_a_conjugate_that_torch_has_not_computed_yet_is_saved_as_what_it_stands_
     computed = nn.Module()
     computed.register_buffer("filters", filters.resolve_conj())
     assert files.fingerprints(layer) == files.fingerprints(computed)
+
+
+def test_the_same_bytes_in_another_shape_or_type_are_other_weights() -> None:
+    layers = [nn.Linear(3, 2).half(), nn.Linear(2, 3, bias=False).half(), nn.Linear(3, 2, bias=False).half()]
+    layers.append(nn.Linear(3, 2, bias=False).bfloat16())
+    for layer in layers:
+        nn.init.zeros_(layer.weight)
+    assert len({files.fingerprints(layer)[""] for layer in layers}) == 4

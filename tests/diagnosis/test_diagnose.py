@@ -356,13 +356,6 @@ def test_an_encoder_decoder_is_asked_with_the_decoders_inputs_that_its_labels_ma
     assert be.diagnose(model, [batch]).member_nll == pytest.approx(model(**batch).loss.item(), rel=1e-4)
 
 
-def test_labels_beside_the_inputs_are_one_for_each_answer() -> None:
-    model = ensemble(ZOO["llama"].make())
-    _, inputs = ZOO["llama"].inputs(5)
-    words = model(**inputs).logits.argmax(-1)
-    assert be.diagnose(model, [(inputs, words)]).accuracy == 1
-
-
 def test_the_mode_is_kept_and_votes_are_classes() -> None:
     model = ensemble(convnet(), combine="vote").train()
     be.diagnose(model, [(images(), torch.arange(7) % 3)])

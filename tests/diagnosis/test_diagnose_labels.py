@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from ensembles import M, ensemble, mlp, rows
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
+from zoo import ZOO
 
 import batchensemble as be
 
@@ -89,3 +90,10 @@ def test_what_is_no_tensor_is_named() -> None:
 def test_labels_of_another_length_are_named() -> None:
     with pytest.raises(ValueError, match=r"labels \(3,\) are not one for each of the answers \(7, 3\)"):
         be.diagnose(ensemble(), [(rows(), torch.zeros(3, dtype=torch.long))])
+
+
+def test_labels_beside_the_inputs_are_one_for_each_answer() -> None:
+    model = ensemble(ZOO["llama"].make())
+    _, inputs = ZOO["llama"].inputs(5)
+    words = model(**inputs).logits.argmax(-1)
+    assert be.diagnose(model, [(inputs, words)]).accuracy == 1

@@ -105,36 +105,6 @@ def test_the_first_task_trains_everything_and_later_ones_only_their_own() -> Non
     assert all(torch.equal(a, b) for a, b in untouched)
 
 
-@pytest.mark.filterwarnings("ignore::batchensemble.lifelong.StalledTask")
-def test_norm_says_what_of_the_norms_is_a_tasks_own() -> None:
-    def norm_after_two(norm: str) -> nn.Module:
-        torch.manual_seed(0)
-        net = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16))
-        learner = Learner(net, head=16, norm=norm, training=Training(epochs=1, batch_size=32))
-        x, labels = separable()
-        learner.learn((x, labels), "here")
-        learner.learn((x + 9, labels), "there")
-        return learner.network.ensemble.net[1]
-
-    shared, statistics, member = map(norm_after_two, ("shared", "statistics", "member"))
-    assert shared.running_mean.shape == shared.weight.shape == statistics.weight.shape == (16,)
-    assert statistics.running_mean.shape == member.running_mean.shape == member.weight.shape == (2, 16)
-    assert not torch.equal(statistics.running_mean[0], statistics.running_mean[1])
-
-
-@pytest.mark.filterwarnings("ignore::batchensemble.lifelong.StalledTask")
-def test_a_norm_that_is_left_out_shares_all_but_its_statistics() -> None:
-    net = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16))
-    learner = Learner(net, head=16, exclude="1", training=Training(epochs=1, batch_size=32))
-    x, labels = separable()
-    for shift in (0, 9):
-        learner.learn((x + shift, labels))
-    left_out = learner.network.ensemble.net[1]
-    assert left_out.weight.shape == (16,)
-    assert left_out.running_mean.shape == (2, 16)
-    assert not torch.equal(left_out.running_mean[0], left_out.running_mean[1])
-
-
 def test_it_learns_several_tasks() -> None:
     training = Training(epochs=40, batch_size=32, lr=0.1, weight_decay=0.0)
     learner = Learner(dense(), head=16, start="first", training=training)

@@ -1,10 +1,12 @@
-"""Statistics of every member's own around one scale and shift."""
+"""What of the norms is a task's own: statistics around one scale and shift, or all of it."""
 
 import pytest
 import torch
+from small_tasks import QUICK, data, net
 from torch import nn
 
 import batchensemble as be
+from batchensemble.lifelong import Learner
 from batchensemble.lifelong.statistics import own_statistics_
 
 
@@ -65,3 +67,31 @@ def test_one_member_alone_takes_the_same_values_as_among_others(momentum: float 
     for name in ("running_mean", "running_var", "num_batches_tracked"):
         torch.testing.assert_close(getattr(alone.net[1], name), getattr(mixed.net[1], name))
     assert alone.net[1].num_batches_tracked.tolist() == [0, 3]
+
+
+def after_two_tasks(learner: Learner) -> nn.Module:
+    """The batch norm after two tasks with different inputs."""
+    x, labels = data(0)
+    learner.learn((x, labels), "here")
+    learner.learn((x + 9, labels), "there")
+    norm: nn.Module = learner.network.ensemble.net[1]
+    return norm
+
+
+@pytest.mark.filterwarnings("ignore::batchensemble.lifelong.StalledTask")
+def test_norm_says_what_of_the_norms_is_a_tasks_own() -> None:
+    def norm_after_two(norm: str) -> nn.Module:
+        return after_two_tasks(Learner(net(), head=32, norm=norm, training=QUICK))
+
+    shared, statistics, member = map(norm_after_two, ("shared", "statistics", "member"))
+    assert shared.running_mean.shape == shared.weight.shape == statistics.weight.shape == (64,)
+    assert statistics.running_mean.shape == member.running_mean.shape == member.weight.shape == (2, 64)
+    assert not torch.equal(statistics.running_mean[0], statistics.running_mean[1])
+
+
+@pytest.mark.filterwarnings("ignore::batchensemble.lifelong.StalledTask")
+def test_a_norm_that_is_left_out_shares_all_but_its_statistics() -> None:
+    left_out = after_two_tasks(Learner(net(), head=32, exclude="1", training=QUICK))
+    assert left_out.weight.shape == (64,)
+    assert left_out.running_mean.shape == (2, 64)
+    assert not torch.equal(left_out.running_mean[0], left_out.running_mean[1])

@@ -162,7 +162,7 @@ def test_asking_about_new_tasks_only_leaves_no_matrix(tmp_path: Path) -> None:
 def test_a_hundred_tasks_on_resnet_50_have_the_papers_thirty_million_parameters() -> None:
     with torch.device("meta"):
         trunk = resnet50_trunk(None)
-        learner = Learner(trunk, trunk.features)
+        learner = Learner(trunk, trunk.features, norm="statistics")
         learner.network.ensemble.add_members(99, like=0)
         head = torch.nn.Linear(trunk.features, 10)
     tasks = sum(p.numel() for p in learner.parameters()) + 100 * sum(p.numel() for p in head.parameters())
