@@ -42,6 +42,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         bandits.bandits_rewards,
         lifelong.lifelong_cifar100,
         lifelong.lifelong_options,
+        lifelong.lifelong_gains,
         lifelong.lifelong_cost,
         lifelong.lifelong_growth,
         translation.translation,

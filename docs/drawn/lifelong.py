@@ -1,12 +1,22 @@
 """Lifelong learning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from batchensemble.lab.experiments.lifelong_cifar100 import COMPUTE, KEPT
-from batchensemble.lab.experiments.lifelong_methods import FROZEN_NORM, LATERALS, OWN_NORM, RANK_4
+from batchensemble.lab.experiments.lifelong_methods import (
+    BN_TUNED,
+    FROM_FIRST,
+    FROZEN_NORM,
+    LATERALS,
+    OWN_NORM,
+    OWN_NORM_4,
+    OWN_NORM_16,
+    RANK_4,
+    SEPARATE,
+)
 from batchensemble.lab.report.quantity import Quantity
 from batchensemble.lab.report.views import comparison, relative_to
 from drawn.records import body, evidence_of, markdown, only, recorded, where
@@ -16,6 +26,17 @@ MEMORY = Quantity("relative_parameters", "parameters, vanilla = 1", digits=2)
 PEAK = Quantity("peak_memory", "memory while training", "GiB", 2.0**-30, 2)
 STORED = replace(KEPT, name="stored numbers")
 MANY = (1, 10, 100, 1000)
+GAINS = {
+    "own norms over own statistics, rank 1": (OWN_NORM, FROM_FIRST),
+    "own norms over own statistics, rank 4": (OWN_NORM_4, RANK_4),
+    "own norms over frozen ones, rank 1": (OWN_NORM, FROZEN_NORM),
+    "rank 4 over rank 1, own norms": (OWN_NORM_4, OWN_NORM),
+    "rank 16 over rank 4, own norms": (OWN_NORM_16, OWN_NORM_4),
+    "BN-tuned over rank 1 with own norms": (BN_TUNED, OWN_NORM),
+    "rank 4 with own norms over BN-tuned": (OWN_NORM_4, BN_TUNED),
+    "separate networks over rank 16 with own norms": (SEPARATE, OWN_NORM_16),
+}
+"""Pairs of methods that are compared task by task."""
 
 
 def lifelong_cifar100() -> str:
@@ -36,9 +57,25 @@ def lifelong_options() -> str:
     """The learner's options on Split-CIFAR100; seconds are left out here, too."""
     evidence = recorded("lifelong-options", "small")
     table = body(evidence, comparison("average_accuracy", "train_accuracy", COMPUTE, STORED))
-    for name in (FROZEN_NORM, OWN_NORM, RANK_4, LATERALS):  # all of them begin so
+    for name in (FROZEN_NORM, OWN_NORM, RANK_4, LATERALS):  # all of them, at every rank, begin so
         table = table.replace(name, name.replace(",", ", from the first task,"))
     return table
+
+
+def lifelong_gains() -> str:
+    """What an option gains on the tasks after the first, pair by pair."""
+    accuracies = {
+        result.labels["method"]: result.record.metrics["task_accuracy"][1:]
+        for experiment in ("lifelong-cifar100", "lifelong-options")
+        for result in recorded(experiment, "small").results
+    }
+    rows = [(name, _gain(accuracies[ours], accuracies[theirs])) for name, (ours, theirs) in GAINS.items()]
+    return markdown(("gain on the nineteen later tasks", "accuracy (points)"), rows)
+
+
+def _gain(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    gains = [100 * (a - b) for a, b in zip(ours, theirs, strict=True)]
+    return f"{mean(gains):+.1f} ± {stdev(gains) / len(gains) ** 0.5:.1f}"
 
 
 def lifelong_cost() -> str:
