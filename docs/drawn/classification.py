@@ -22,7 +22,7 @@ from batchensemble.lab.report import Quantity
 from batchensemble.lab.report.evidence import Evidence
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.views import comparison
-from drawn.records import body, evidence_of, markdown, only, recorded
+from drawn.records import body, evidence_of, lead, markdown, only, recorded
 
 CLEAN = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "ece", "train_accuracy")
 MADE_OF = ("accuracy", "member_accuracy", "disagreement", "nll", "scaled_nll", "train_accuracy")
@@ -90,7 +90,7 @@ def cifar100_leads() -> str:
     rows = []
     for name in (SINGLE_RELEASED, REPEATED, NAIVE):
         (correct, likelihood) = ours - _by_image(only(evidence, method=name))
-        rows.append((name, _lead(100 * correct, 2), _lead(likelihood, 3)))
+        rows.append((name, lead(100 * correct, 2), lead(likelihood, 3)))
     return markdown(("lead over", "accuracy (points)", "log-likelihood (nats)"), rows)
 
 
@@ -99,10 +99,6 @@ def _by_image(record: Record) -> Tensor:
     logits, labels = (torch.from_numpy(record.arrays[name]) for name in ("logits", "labels"))
     log_probs = Prediction(logits.float()).combined
     return torch.stack([(log_probs.argmax(-1) == labels).float(), log_probs[range(len(labels)), labels]])
-
-
-def _lead(differences: Tensor, digits: int) -> str:
-    return f"{differences.mean():+.{digits}f} ± {differences.std() / len(differences) ** 0.5:.{digits}f}"
 
 
 def _beside_the_paper(data: str) -> Evidence:

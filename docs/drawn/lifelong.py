@@ -1,9 +1,11 @@
 """Lifelong learning."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
+
+import torch
 
 from batchensemble.lab.experiments.lifelong_cifar100 import COMPUTE, KEPT
 from batchensemble.lab.experiments.lifelong_methods import (
@@ -19,7 +21,7 @@ from batchensemble.lab.experiments.lifelong_methods import (
 )
 from batchensemble.lab.report.quantity import Quantity
 from batchensemble.lab.report.views import comparison, relative_to
-from drawn.records import body, evidence_of, markdown, only, recorded, where
+from drawn.records import body, evidence_of, lead, markdown, only, recorded, where
 
 OPERATIONS = Quantity("relative_operations", "operations, vanilla = 1", digits=2)
 MEMORY = Quantity("relative_parameters", "parameters, vanilla = 1", digits=2)
@@ -65,17 +67,12 @@ def lifelong_options() -> str:
 def lifelong_gains() -> str:
     """What an option gains on the tasks after the first, pair by pair."""
     accuracies = {
-        result.labels["method"]: result.record.metrics["task_accuracy"][1:]
+        result.labels["method"]: 100 * torch.tensor(result.record.metrics["task_accuracy"][1:], dtype=torch.float64)
         for experiment in ("lifelong-cifar100", "lifelong-options")
         for result in recorded(experiment, "small").results
     }
-    rows = [(name, _gain(accuracies[ours], accuracies[theirs])) for name, (ours, theirs) in GAINS.items()]
+    rows = [(name, lead(accuracies[ours] - accuracies[theirs], 1)) for name, (ours, theirs) in GAINS.items()]
     return markdown(("gain on the nineteen later tasks", "accuracy (points)"), rows)
-
-
-def _gain(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    gains = [100 * (a - b) for a, b in zip(ours, theirs, strict=True)]
-    return f"{mean(gains):+.1f} ± {stdev(gains) / len(gains) ** 0.5:.1f}"
 
 
 def lifelong_cost() -> str:

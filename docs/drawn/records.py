@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from batchensemble.lab.experiments import EXPERIMENTS
 from batchensemble.lab.records import Record, Scale
 from batchensemble.lab.report.circumstances import epochs_of, seed_counts
@@ -53,6 +55,11 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]], *, labels: i
     heading = f"| {' | '.join(columns).lstrip()} |"  # the first one may be empty
     rule = "|---" * labels + "|---:" * (len(columns) - labels) + "|"
     return "\n".join((heading, rule, *(f"| {' | '.join(row)} |" for row in rows)))
+
+
+def lead(differences: Tensor, digits: int) -> str:
+    """The mean of paired differences, with its standard error."""
+    return f"{differences.mean():+.{digits}f} ± {differences.std() / len(differences) ** 0.5:.{digits}f}"
 
 
 def recorded(experiment: str, scale: Scale) -> Evidence:
