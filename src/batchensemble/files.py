@@ -38,8 +38,7 @@ def write(path: str | Path, kind: str, tensors: Mapping[str, Tensor], header: Ma
     path = Path(path)
     check_folder(path)
     for name, tensor in tensors.items():
-        refuse_sharded(name, tensor)
-        _refuse_sparse(name, tensor)
+        _refuse_what_no_file_holds(name, tensor)
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             raise ValueError(f"{name} holds NaN, and a file of it would be of no use: nothing was written to {path}")
         if tensor.dtype == torch.complex128:
@@ -194,15 +193,15 @@ def fingerprints(net: nn.Module) -> dict[str, str]:
         if shared:
             digest = hashlib.sha256()
             for key, tensor in shared.items():
-                refuse_sharded(f"{name}.{key}", tensor)
-                _refuse_sparse(f"{name}.{key}".removeprefix("."), tensor)
+                _refuse_what_no_file_holds(f"{name}.{key}".removeprefix("."), tensor)
                 digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
                 digest.update(raw_bytes(tensor))
             found[name] = digest.hexdigest()[:16]
     return found
 
 
-def _refuse_sparse(name: str, tensor: Tensor) -> None:
+def _refuse_what_no_file_holds(name: str, tensor: Tensor) -> None:
+    refuse_sharded(name, tensor)
     if tensor.layout != torch.strided:
         raise ValueError(
             f"{name} is sparse ({tensor.layout}), and safetensors has dense tensors only: register it with "
