@@ -47,7 +47,7 @@ class Part:
         """
         if isinstance(data, tuple | list):
             data = _paired(name, data)
-        if type(data) is TensorDataset:
+        elif type(data) is TensorDataset:
             data = _paired(name, data.tensors)
         if isinstance(data, Tensor) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             kind = type(data).__name__

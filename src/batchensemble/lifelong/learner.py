@@ -347,11 +347,12 @@ class Learner(nn.Module):
 
 def _objective(trainee: Tasks, training: Training) -> Objective:
     alone = len(trainee.names) == 1
-    classes = [head.classes for head in trainee.heads]
+    classes = [head.classes for head in trainee.task_heads]
+    alike = len(set(classes)) == 1
 
     def objective(batch: Batch) -> tuple[Tensor, Tensor]:
         logits = trainee(batch.x, 0 if alone else batch.task)
-        if len(set(classes)) == 1:
+        if alike:
             return training.loss(logits, batch.y), logits
         widths = torch.tensor(classes, device=batch.task.device)[batch.task]  # each row's own number of classes
         parts = [(training.loss(logits[rows, :width], batch.y[rows]), len(rows)) for width, rows in places_of(widths)]
