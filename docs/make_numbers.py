@@ -27,6 +27,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
         classification.cifar_paper,
         classification.cifar_paper_members,
         classification.cifar_paper_shifted,
+        classification.cifar10_leads,
         classification.cifar100_paper,
         classification.cifar100_leads,
         classification.cifar_small,

@@ -8,9 +8,11 @@ from batchensemble.lab.experiments.classifiers import (
     BOTH,
     DROPOUT,
     NAIVE,
+    OWN_NORMS_RELEASED,
     REPEATED,
     REPEATED_OWN_NORMS,
     SINGLE,
+    SINGLE_RELEASED,
     TEN,
     row,
 )
@@ -36,6 +38,8 @@ def _rows(scale: Scale) -> tuple[Row, ...]:
         row(BATCH, scale, TEN[scale], **test),
         row(REPEATED, scale, TEN[scale], **test),
         row(REPEATED_OWN_NORMS, scale, TEN[scale], **test),
+        row(SINGLE_RELEASED, scale, TEN[scale], **test),
+        row(OWN_NORMS_RELEASED, scale, TEN[scale], **test),
         _sampled(BOTH, scale, 8, test),
         _sampled(DROPOUT, scale, 128, test),
     )

@@ -4,9 +4,11 @@ from batchensemble.lab.experiments.classifiers import (
     BATCH,
     IN_THE_PAPER,
     NAIVE,
+    OWN_NORMS_RELEASED,
     REPEATED,
     REPEATED_OWN_NORMS,
     SINGLE,
+    SINGLE_RELEASED,
     methods,
 )
 from batchensemble.lab.experiments.experiment import Experiment
@@ -24,7 +26,7 @@ UNSEEN_CLASSES = Experiment(
     item="Figure: histogram of the predictive entropy, CIFAR-10 (known) and CIFAR-100 (unknown)",
     claim="A single network is overconfident on classes it has never seen; ensembles of both kinds are less so.",
     study=CLASSIFICATION,
-    scales=methods(*IN_THE_PAPER, REPEATED, REPEATED_OWN_NORMS, test="unseen"),
+    scales=methods(*IN_THE_PAPER, REPEATED, REPEATED_OWN_NORMS, SINGLE_RELEASED, OWN_NORMS_RELEASED, test="unseen"),
     show=(
         entropy_histograms(),
         comparison(
