@@ -1,6 +1,7 @@
 """All recipes in one figure: how strong members are alone, how much they differ, and what that is worth together."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,19 +57,20 @@ def recipes(*, title: str = "Recipes: strong members that differ") -> View:
         found.sort(key=lambda one: -one.ensemble)
         plane = _plane(found)
         how = f"{HOW} {PLANE.format(rest=_rest(found, plane))}" if plane is not None else HOW
-
-        def draw(canvas: "Canvas") -> None:
-            panel, key = canvas.subplots(1, 2, width_ratios=(3, 2))
-            _points(panel, found)
-            if plane is not None:
-                _equal(panel, found, plane)
-            _key(key, found)
-
         alt = f"{len(found)} recipes: members' accuracy against disagreement."
         size = (WIDTH * 1.3, max(4.0, 0.8 + 0.21 * len(found)))
+        draw = partial(_draw, drawn=found, plane=plane)
         return Figure("recipes", title, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: list[_Recipe], plane: NDArray[np.float64] | None) -> None:
+    panel, key = canvas.subplots(1, 2, width_ratios=(3, 2))
+    _points(panel, drawn)
+    if plane is not None:
+        _equal(panel, drawn, plane)
+    _key(key, drawn)
 
 
 def _recipe(part: Evidence, name: str) -> _Recipe | None:

@@ -1,6 +1,8 @@
 """Box plots by severity: what corruption does to accuracy and calibration."""
 
 from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 Boxes = dict[int, list[float]]
 """By severity, one number per corruption: the mean over seeds."""
+Content = tuple[str, dict[str, Boxes], Quantity]
+"""What one panel shows: a heading, the boxes by method, and what they show."""
 
 HOW = (
     "Boxes span the quartiles over the kinds of corruption, with a line at the median and whiskers to the mildest and "
@@ -32,29 +36,31 @@ def by_severity(*metrics: str | Quantity) -> View:
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        every = [
+        found = [
             (", ".join(filter(None, (title, one.heading))), boxes, one)
             for title, part in evidence.apart("method").items()
             for one in shown
             if (boxes := _boxes(part, one.metric))
         ]
-        if not every:
+        if not found:
             raise NotMeasured("no run has been measured under corruption")
 
-        def draw(canvas: "Canvas") -> None:
-            panels = grid(canvas, len(every), across=1, sharex=True)
-            for panel, (heading, boxes, one) in zip(panels, every, strict=True):
-                _panel(panel, boxes, one)
-                panel.set_ylabel(heading)
-            panels[-1].set_xlabel("severity of the corruption")
-            legend(canvas, panels)
-
-        methods = "; ".join(dict.fromkeys(method for _, boxes, _ in every for method in boxes))
+        methods = "; ".join(dict.fromkeys(method for _, boxes, _ in found for method in boxes))
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
-        size = (WIDTH * 1.2, 0.7 + 2.5 * len(every))
+        size = (WIDTH * 1.2, 0.7 + 2.5 * len(found))
+        draw = partial(_draw, drawn=found)
         return Figure("severity", "Under corruption", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Sequence[Content]) -> None:
+    axes = grid(canvas, len(drawn), across=1, sharex=True)
+    for panel, (heading, boxes, shown) in zip(axes, drawn, strict=True):
+        _panel(panel, boxes, shown)
+        panel.set_ylabel(heading)
+    axes[-1].set_xlabel("severity of the corruption")
+    legend(canvas, axes)
 
 
 def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
