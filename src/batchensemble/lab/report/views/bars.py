@@ -82,7 +82,7 @@ def _published(part: Evidence, shown: Quantity, names: Sequence[str]) -> list[tu
     if not part.comparable:
         return []
     return [
-        (shown.shown(number.value), place)
+        (shown.scaled(number.value), place)
         for place, name in enumerate(names)
         for number in part.paper(shown.metric, method=name)
     ]
@@ -106,9 +106,9 @@ def _panel(panel: "Axes", heights: Heights, shown: Quantity, log: bool) -> None:
             where = panel.get_yaxis_transform()
             panel.text(0.02, place, "missing", transform=where, va="center", color=MUTED, fontsize=8)
             continue
-        spread = shown.shown(summary.spread) if summary.spread else None
-        panel.barh(place, shown.shown(summary.mean), 2 * EDGE, color=colour, xerr=spread, ecolor=INK, capsize=2)
-        end = (shown.shown(summary.mean) + (spread or 0), place)
+        spread = shown.scaled(summary.spread) if summary.spread else None
+        panel.barh(place, shown.scaled(summary.mean), 2 * EDGE, color=colour, xerr=spread, ecolor=INK, capsize=2)
+        end = (shown.scaled(summary.mean) + (spread or 0), place)
         panel.annotate(shown.text(summary.mean), end, (8, 0), textcoords="offset points", va="center", fontsize=8)
     panel.set(xlabel=shown.heading)
     panel.margins(x=0.22)

@@ -30,7 +30,7 @@ def diversity_against_accuracy(
     metric: str | Quantity = "base_disagreement",
     *,
     panels: str = "share",
-    said: str = "{}",
+    panel_title: str = "{}",
     name: str = "diversity",
 ) -> View:
     """Draw a panel for each measured value of the label `panels`, with a point per member but the first.
@@ -38,7 +38,7 @@ def diversity_against_accuracy(
     Args:
         metric: how far members are from the first.
         panels: the label that tells panels apart.
-        said: template of a panel's title, with a place for the label's value.
+        panel_title: template of a panel's title, with a place for the label's value.
         name: name of its files.
 
     Reads the lists `member_accuracy` and `metric` of the records, the first member being the base.
@@ -56,7 +56,7 @@ def diversity_against_accuracy(
 
         alt = f"{sentence([shown.name])} against members' accuracy for {', '.join(found)}."
         size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
-        title = said if len(evidence.labels(panels)) > 1 else ""
+        title = panel_title if len(evidence.labels(panels)) > 1 else ""
         draw = partial(_draw, drawn=found, title=title, ylabel=shown.heading)
         return Figure(name, f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
@@ -86,7 +86,7 @@ def _points(part: Evidence, shown: Quantity) -> Points:
         for result, accuracies in part.with_metric("member_accuracy")
         for pair in list(zip(accuracies, result.record.metrics.get(shown.metric) or (), strict=False))[1:]
     ]
-    return [(100 * accuracy, shown.shown(value)) for accuracy, value in pairs if None not in (accuracy, value)]
+    return [(100 * accuracy, shown.scaled(value)) for accuracy, value in pairs if None not in (accuracy, value)]
 
 
 def _panel(panel: "Axes", methods: Mapping[str, Points]) -> None:

@@ -96,7 +96,7 @@ def _published(part: Evidence, label: str, shown: Quantity) -> list[tuple[float,
     if not part.comparable:
         return []
     return [
-        (place, shown.shown(number.value))
+        (place, shown.scaled(number.value))
         for number in part.paper(shown.metric)
         if (place := first_number(number.labels.get(label, ""))) is not None
     ]

@@ -85,7 +85,7 @@ def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
     severities = sorted({severity for by_severity in boxes.values() for severity in by_severity})
     for place, (method, colour) in enumerate(colours(boxes).items()):
         drawn = {
-            severity + (place - (len(boxes) - 1) / 2) * width: [shown.shown(number) for number in numbers]
+            severity + (place - (len(boxes) - 1) / 2) * width: [shown.scaled(number) for number in numbers]
             for severity, numbers in boxes[method].items()
         }
         alone = {x: numbers[0] for x, numbers in drawn.items() if len(numbers) == 1}
