@@ -84,27 +84,29 @@ def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
     width = min(0.8 / len(boxes), 0.3)
     severities = sorted({severity for by_severity in boxes.values() for severity in by_severity})
     for place, (method, colour) in enumerate(colours(boxes).items()):
-        drawn = {
-            severity + (place - (len(boxes) - 1) / 2) * width: [shown.scaled(number) for number in numbers]
-            for severity, numbers in boxes[method].items()
-        }
-        alone = {x: numbers[0] for x, numbers in drawn.items() if len(numbers) == 1}
+        aside = (place - (len(boxes) - 1) / 2) * width
+        by_place = {severity + aside: [*map(shown.scaled, numbers)] for severity, numbers in boxes[method].items()}
+        alone = {x: numbers[0] for x, numbers in by_place.items() if len(numbers) == 1}
         panel.plot(list(alone), list(alone.values()), "D", color=colour, markersize=4)
-        panel.boxplot(
-            [numbers for x, numbers in drawn.items() if x not in alone],
-            positions=[x for x in drawn if x not in alone],
-            widths=0.82 * width,
-            whis=(0, 100),
-            patch_artist=True,
-            manage_ticks=False,
-            showfliers=False,
-            label=method,
-            boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
-            medianprops={"color": INK, "linewidth": 1.4},
-            whiskerprops={"color": colour},
-            capprops={"color": colour},
-        )
+        _draw_boxes(panel, {x: by_place[x] for x in by_place if x not in alone}, method, colour, 0.82 * width)
     panel.set_xticks(severities, [str(severity) if severity else "clean" for severity in severities])
     panel.set_xlim(severities[0] - 0.5, severities[-1] + 0.5)
     panel.grid(visible=False, axis="x")
     panel.tick_params(axis="x", length=0, color=INK)
+
+
+def _draw_boxes(panel: "Axes", numbers: dict[float, list[float]], method: str, colour: str, width: float) -> None:
+    panel.boxplot(
+        list(numbers.values()),
+        positions=list(numbers),
+        widths=width,
+        whis=(0, 100),
+        patch_artist=True,
+        manage_ticks=False,
+        showfliers=False,
+        label=method,
+        boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
+        medianprops={"color": INK, "linewidth": 1.4},
+        whiskerprops={"color": colour},
+        capprops={"color": colour},
+    )
