@@ -151,7 +151,7 @@ class Folder:
                 self._check_weights(tasks)
             try:
                 yield
-            finally:
+            finally:  # an error may come after files were written, such as a warning that counts as one
                 self._put_in_place()
 
     def _locked(self) -> AbstractContextManager[None]:

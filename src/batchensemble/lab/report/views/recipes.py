@@ -108,7 +108,7 @@ def _points(panel: "Axes", found: list[_Recipe]) -> None:
     panel.set_xlim(left=max(panel.get_xlim()[0], -0.04 * panel.get_xlim()[1]))  # disagreement is never negative
     panel.set_ylim(panel.get_ylim())
     at = panel.transLimits.transform([(one.disagreement, one.members) for one in found]) * _size(panel)
-    for number, (one, place) in enumerate(zip(found, beside(at), strict=True), start=1):
+    for number, (one, place) in enumerate(zip(found, label_places(at), strict=True), start=1):
         panel.annotate(
             str(number),
             (one.disagreement, one.members),
@@ -140,11 +140,11 @@ def _mark(one: _Recipe) -> dict[str, Any]:
     return {"marker": "s" if alone else "o", "s": 34, "color": GREY if alone else BLUE, "zorder": 3}
 
 
-def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def label_places(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place a label near every point `(N, 2)`, as close as possible without covering a point or another label.
 
     Examples:
-        >>> places = beside(np.array([[0.0, 0.0], [100.0, 0.0]]))
+        >>> places = label_places(np.array([[0.0, 0.0], [100.0, 0.0]]))
         >>> np.linalg.norm(places - [[0, 0], [100, 0]], axis=1).round().tolist()
         [10.0, 10.0]
     """
