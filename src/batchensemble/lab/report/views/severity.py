@@ -64,20 +64,19 @@ def _draw(canvas: "Canvas", drawn: Sequence[Content]) -> None:
 
 
 def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
-    """One number per corruption, by method and severity."""
-    found = {}
-    for method, part in evidence.by("method").items():
-        cells: dict[tuple[int, str], list[float]] = defaultdict(list)
-        for _, shift in part.with_metric("shift"):
-            for row in shift:
-                if row.get(metric) is not None:
-                    cells[row["severity"], row["corruption"]].append(row[metric])
-        boxes: Boxes = defaultdict(list)
-        for (severity, _), numbers in sorted(cells.items()):
-            boxes[severity].append(sum(numbers) / len(numbers))
-        if boxes:
-            found[method] = boxes
-    return found
+    """The boxes of every method that has any."""
+    return {method: boxes for method, part in evidence.by("method").items() if (boxes := _means(part, metric))}
+
+
+def _means(part: Evidence, metric: str) -> Boxes:
+    by_kind: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for row in (row for _, shift in part.with_metric("shift") for row in shift):
+        if row.get(metric) is not None:
+            by_kind[row["severity"], row["corruption"]].append(row[metric])
+    boxes: Boxes = defaultdict(list)
+    for (severity, _), numbers in sorted(by_kind.items()):
+        boxes[severity].append(sum(numbers) / len(numbers))
+    return boxes
 
 
 def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
