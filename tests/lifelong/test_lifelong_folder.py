@@ -140,6 +140,19 @@ def test_a_task_that_stalls_is_warned_of_also_after_a_restart(tmp_path: Path) ->
         Learner(net(), head=32, folder=tmp_path).learn((x, noise), training=replace(QUICK, epochs=1, lr=1e-4))
 
 
+def test_a_task_is_in_its_place_also_where_the_warning_of_it_is_an_error(tmp_path: Path) -> None:
+    learner = Learner(net(), head=32, folder=tmp_path, training=replace(QUICK, epochs=30))
+    x, _ = data(0)
+    learner.learn((x, (x[:, 0] > 0).long()), "a")
+    noise = torch.randint(2, (len(x),), generator=torch.Generator().manual_seed(0))
+    with pytest.raises(StalledTask):
+        learner.learn((x, noise), "b", training=replace(QUICK, epochs=1, lr=1e-4))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".lock", "shared.safetensors", "task-a.safetensors", "task-b.safetensors"
+    ]  # fmt: skip
+    assert learner.tasks == ("a", "b")
+
+
 def test_a_checkpoint_of_another_training_is_given_up(tmp_path: Path) -> None:
     def stop(epoch: object) -> None:
         raise KeyboardInterrupt

@@ -41,9 +41,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 HOLDER = """
 import sys, time
-from pathlib import Path
-from batchensemble.lifelong.folder import Folder
-with Folder(Path(sys.argv[1])).held("ab"):
+sys.path.insert(0, sys.argv[2])
+from small_tasks import net
+from batchensemble.lifelong import Learner
+learner = Learner(net(), head=32, folder=sys.argv[1])
+with learner.folder.held(learner.network):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -52,7 +54,7 @@ with Folder(Path(sys.argv[1])).held("ab"):
 @all_that_writes
 def test_a_folder_belongs_to_one_process_at_a_time(folder: Path, write: Callable[[Learner, Path], object]) -> None:
     learner, before = Learner(net(), head=32, folder=folder, training=QUICK), contents(folder)
-    command = [sys.executable, "-c", HOLDER, str(folder)]
+    command = [sys.executable, "-c", HOLDER, str(folder), str(Path(__file__).parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -176,12 +178,11 @@ def test_whoever_opens_a_folder_waits_for_files_on_their_way_to_their_places(fol
     moving = threading.Event()
 
     def write() -> None:
-        with there.held("ab"):
+        with there.held(learner.network):
             there.write(learner.network, "ab")
             (there.path / ".new" / "shared.safetensors").replace(there.shared)
             moving.set()
             time.sleep(0.3)
-            there.put_in_place()
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -91,6 +91,21 @@ def summary(model: Ensemble) -> Summary:
     """
     check_ensemble(model)
     total = sum(parameter.numel() for parameter in model.parameters())
+    converted = converted_layers(model.net)
+    return Summary(
+        members=len(model),
+        converted=converted,
+        left=_left(model, converted),
+        answer=model.settings.answer,
+        parameters=total,
+        network=total - _extra(model),
+        preserved=_preserved(model),
+        shared_batch_norms=_mixed(model),
+    )
+
+
+def _extra(model: Ensemble) -> int:
+    """The number of parameters that one plain network would not have."""
     extra = 0
     for _, module in member_modules(model.net):
         parameters = dict(module.named_parameters(recurse=False))
@@ -99,17 +114,7 @@ def summary(model: Ensemble) -> Summary:
                 extra += tensor.numel()
             elif name in parameters:
                 extra += tensor.numel() - tensor[0].numel()
-    converted = converted_layers(model.net)
-    return Summary(
-        members=len(model),
-        converted=converted,
-        left=_left(model, converted),
-        answer=model.settings.answer,
-        parameters=total,
-        network=total - extra,
-        preserved=_preserved(model),
-        shared_batch_norms=_mixed(model),
-    )
+    return extra
 
 
 def _left(model: Ensemble, converted: Collection[str]) -> dict[str, str]:

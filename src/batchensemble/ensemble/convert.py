@@ -75,11 +75,7 @@ def convert(
     """
     _check_network(net)
     check_combine(combine)
-    rows_at, classes_at = as_integer(batch_dim), as_integer(class_dim)
-    if rows_at is None or rows_at < 0:
-        raise ValueError(f"batch_dim is the number of an axis, counted from the first: 0, 1, ...; got {batch_dim!r}")
-    if classes_at is None:
-        raise ValueError(f"class_dim is the number of an axis: 1, -1, ...; got {class_dim!r}")
+    rows_at, classes_at = _checked_axes(batch_dim, class_dim)
     if any(isinstance(module, MemberModule) for module in net.modules()):
         raise ValueError("the network holds batchensemble layers already; convert the plain network")
     shared = (shared_inputs,) if isinstance(shared_inputs, str) else tuple(shared_inputs)
@@ -124,6 +120,15 @@ def _check_network(net: Any) -> None:
                 "be replaced, nor copied: make the network of its class, and give it the weights, "
                 "net.load_state_dict(script.state_dict())"
             )
+
+
+def _checked_axes(batch_dim: object, class_dim: object) -> tuple[int, int]:
+    rows_at, classes_at = as_integer(batch_dim), as_integer(class_dim)
+    if rows_at is None or rows_at < 0:
+        raise ValueError(f"batch_dim is the number of an axis, counted from the first: 0, 1, ...; got {batch_dim!r}")
+    if classes_at is None:
+        raise ValueError(f"class_dim is the number of an axis: 1, -1, ...; got {class_dim!r}")
+    return rows_at, classes_at
 
 
 def _copied(net: nn.Module) -> nn.Module:

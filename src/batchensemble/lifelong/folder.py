@@ -1,14 +1,39 @@
-"""A learner's folder: what lies in it, in which order it is written, and what counts after a kill."""
+"""A learner's folder: what lies in it, who writes what in which order, and what counts after a kill.
+
+    shared.safetensors         the weights that all tasks share; counts if there is a task
+    task-<name>.safetensors    what a task has to itself
+    learning.pt                a training while it lasts, replaced after every epoch; the same call goes on there
+    .lock                      locked by whoever writes, and during a whole training; never removed
+    .new/                      files that count, but are not in their places yet
+
+A writer
+
+1. takes the lock, or is refused if another process has it;
+2. moves what a killed one has left in `.new` to its place;
+3. is refused unless the tasks in the folder, and the weights that they share, are those that it knows;
+4. writes its files into a folder that nobody reads, and renames that to `.new` when all of them are on the disk: a
+   process killed before this moment leaves the old tasks, one killed later the new ones;
+5. moves the files of `.new` to their places, and deletes the checkpoint of their training, if it has just ended;
+6. releases the lock.
+
+`Folder.write` is step 4, and `Folder.held`, around it, all others. Two changes need no `.new`, since each is that of a
+single file: an epoch of a training replaces the checkpoint, and `Folder.forget` deletes a task's file.
+
+A reader takes no lock. It waits until there is no `.new` (if its writer was killed, the reader does step 5), reads all
+files, and reads them again if one of them has changed meanwhile.
+"""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from batchensemble import files
 from batchensemble.disk import sync_folder, version_of, written_whole
 from batchensemble.lifelong import storage
+from batchensemble.lifelong.checkpoint import Checkpoint
 from batchensemble.lifelong.head import HeadRule
 from batchensemble.lifelong.network import Tasks
 from batchensemble.locks import Busy, held
@@ -19,11 +44,7 @@ LEARNED = "learned"  # among new files: a mark that the training in the folder's
 
 @dataclass(frozen=True)
 class Folder:
-    """A learner's folder: `shared.safetensors`, a file per task, and the checkpoint of what is being learned.
-
-    Files that belong together are written into a folder of their own, `.new`, which appears when it is complete. From
-    then on they count, and are moved to their places; after a kill, whoever comes next does the rest.
-    """
+    """A learner's folder, read and written as this module says."""
 
     path: Path
 
@@ -38,9 +59,12 @@ class Folder:
         """Where the common weights are kept."""
         return self.path / "shared.safetensors"
 
+    def checkpoint(self, identity: Mapping[str, Any]) -> Checkpoint:
+        """Where a training is kept while it lasts; `identity` is what makes it another one."""
+        return Checkpoint(self._learning, identity)
+
     @property
-    def unfinished(self) -> Path:
-        """Where a training is kept while it lasts."""
+    def _learning(self) -> Path:
         return self.path / "learning.pt"
 
     @property
@@ -65,17 +89,17 @@ class Folder:
         Raises:
             ValueError: there are tasks, but not the weights that they share.
         """
-        found = self._read()
-        shared = found.pop(self.shared, None)
-        if not found:
+        stored = self._read()
+        shared = stored.pop(self.shared, None)
+        if not stored:
             return
         if shared is None:
             raise ValueError(
-                f"{self.path} holds {_listed(found)}, but not {self.shared.name}, the weights that they share: "
+                f"{self.path} holds {_listed(stored)}, but not {self.shared.name}, the weights that they share: "
                 "restore that file, e.g. from where the folder was copied from; no task can answer without it"
             )
         storage.load_shared_(tasks, shared)
-        in_order = sorted(found.values(), key=lambda file: (file.header["number"], file.path.name))
+        in_order = sorted(stored.values(), key=lambda file: (file.header["number"], file.path.name))
         storage.load_tasks_(tasks, in_order, rule)
         tasks.requires_grad_(False)
 
@@ -85,13 +109,13 @@ class Folder:
             self._await_new_files()
             before = self._versions()
             try:
-                found = {path: storage.read(path, "shared" if path == self.shared else "task") for path in before}
+                stored = {path: storage.read(path, "shared" if path == self.shared else "task") for path in before}
             except Exception:  # one may be gone
                 if self._versions() == before:
                     raise
                 continue
             if self._versions() == before and not self._new.exists():
-                return found
+                return stored
 
     def _versions(self) -> dict[Path, tuple[int, int]]:
         """All files that count, and what is another one once they are replaced; without tasks, none counts."""
@@ -103,45 +127,52 @@ class Folder:
         """Wait for a process that is moving files to their places; if it was killed, do that for it."""
         while self._new.exists():
             with suppress(Busy), self._locked():
-                self.put_in_place()
+                self._put_in_place()
             time.sleep(0.01)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def held(self, known: Iterable[str], to_replace: bool = False) -> Iterator[None]:
+    def held(self, tasks: Tasks, to_replace: bool = False) -> Iterator[None]:
         """Reserve the folder for this process alone, until it is released or the process ends.
 
         Args:
-            known: names of all tasks that the learner knows.
-            to_replace: everything will be written, so it does not matter if something is missing.
+            tasks: all tasks that the learner knows.
+            to_replace: everything will be written, so it does not matter if something is missing or another one.
 
         Raises:
             Busy: another process is learning here.
-            ValueError: the folder holds other tasks than the learner knows.
+            ValueError: the folder holds other tasks than the learner knows, or they share other weights.
         """
         with self._locked():
-            self.put_in_place()
-            there, expected = self._tasks(), set(known)
-            if unknown := there - expected:
-                raise ValueError(
-                    f"{self.path} holds tasks that this learner does not know, {_listed(map(self.task, unknown))}: "
-                    "open it with a new learner, or choose another folder"
-                )
-            if (gone := expected - there) and not to_replace:
-                raise ValueError(f"{self.path} no longer holds {_listed(map(self.task, gone))}: {AFRESH}")
-            yield
+            self._put_in_place()
+            self._check_names(set(tasks.names), to_replace)
+            if not to_replace:
+                self._check_weights(tasks)
+            try:
+                yield
+            finally:  # an error may come after files were written, such as a warning that counts as one
+                self._put_in_place()
 
-    def check_weights(self, tasks: Tasks) -> None:
-        """Refuse to write for a learner whose shared weights are not those of the tasks in here.
+    def _locked(self) -> AbstractContextManager[None]:
+        """The lock is inside the folder, since the one around it may belong to somebody else."""
+        advice = "wait for it, or give this learner a folder of its own"
+        return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
+
+    def _check_names(self, known: set[str], to_replace: bool) -> None:
+        there = self._tasks()
+        if unknown := there - known:
+            raise ValueError(
+                f"{self.path} holds tasks that this learner does not know, {_listed(map(self.task, unknown))}: "
+                "open it with a new learner, or choose another folder"
+            )
+        if (gone := known - there) and not to_replace:
+            raise ValueError(f"{self.path} no longer holds {_listed(map(self.task, gone))}: {AFRESH}")
+
+    def _check_weights(self, tasks: Tasks) -> None:
+        """Refuse a learner whose shared weights are not those of the tasks in here, e.g. since they were cast.
 
         Its next file would not fit the others, and nobody could open the folder any more.
-
-        Args:
-            tasks: the tasks that the learner knows, all of which are here.
-
-        Raises:
-            ValueError: they share other weights, e.g. since they were cast.
         """
         if not tasks.names:
             return
@@ -168,15 +199,10 @@ class Folder:
                     f"{self.path} holds a task '{name}' that was learned since this learner was opened: {AFRESH}"
                 )
 
-    def _locked(self) -> AbstractContextManager[None]:
-        """The lock is inside the folder, since the one around it may belong to somebody else."""
-        advice = "wait for it, or give this learner a folder of its own"
-        return held(self.path / ".lock", f"another process is learning in {self.path}: {advice}")
-
     def write(self, tasks: Tasks, names: Sequence[str], learned: bool = False) -> None:
         """Write some tasks, and what all share if these are all of them or it is not there: everything or nothing.
 
-        They count from now on; `put_in_place` is to follow.
+        They count from now on.
 
         Args:
             tasks: all tasks.
@@ -195,12 +221,12 @@ class Folder:
                 (beside / LEARNED).touch()
         sync_folder(self.path)
 
-    def put_in_place(self) -> None:
-        """Move what was written to where it belongs."""
+    def _put_in_place(self) -> None:
+        """Move what was written, here or by a process that was killed, to where it belongs."""
         if self._new.exists():
             for path in sorted(self._new.iterdir()):
                 if path.name == LEARNED:
-                    self.unfinished.unlink(missing_ok=True)
+                    self._learning.unlink(missing_ok=True)
                     path.unlink()
                 else:
                     path.replace(self.path / path.name)

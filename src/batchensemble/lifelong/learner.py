@@ -182,8 +182,8 @@ class Learner(nn.Module):
         self._check_sources(trainee)
         checkpoint = self._checkpoint(trainee, parts, training.workers)
         groups = parameter_groups(trainee, training.lr, training.weight_decay, training.fast_lr_scale)
-        with shown(progress) as told:
-            loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, told)
+        with shown(progress) as tell:
+            loop = Loop(trainee, _objective(trainee, training), groups, Pool(parts), training, checkpoint, tell)
             history = loop.run()
         first, network = self.network.skill, self._joined_by(trainee)
         if first is None and history:
@@ -228,7 +228,7 @@ class Learner(nn.Module):
             "options": [begins.start, begins.laterals, begins.seed, self.network.learned, self._settled],
             "shared weights": digest(files.fingerprints(self.network.ensemble.net)),
         }
-        return Checkpoint(self.folder.unfinished, identity)
+        return self.folder.checkpoint(identity)
 
     def _joined_by(self, trainee: Tasks) -> Tasks:
         """All tasks, those in training included."""
@@ -246,9 +246,7 @@ class Learner(nn.Module):
                 raise Busy("another thread is changing this learner: wait for it")
             _CHANGING.add(self)
         try:
-            with self.folder.held(self.tasks) if self.folder else nullcontext():
-                if self.folder:
-                    self.folder.check_weights(self.network)
+            with self.folder.held(self.network) if self.folder else nullcontext():
                 yield
         finally:
             _CHANGING.discard(self)
@@ -259,8 +257,6 @@ class Learner(nn.Module):
         if self.folder is not None:
             self.folder.write(network, names, learned)
         self.network = network.requires_grad_(False)
-        if self.folder is not None:
-            self.folder.put_in_place()
 
     def _free_name(self) -> int:
         number = self.network.learned
@@ -340,9 +336,8 @@ class Learner(nn.Module):
             ValueError: the folder holds tasks that this learner does not know.
         """
         there = Folder(Path(folder).absolute())
-        with there.held(self.tasks, to_replace=True):
+        with there.held(self.network, to_replace=True):
             there.write(self.network, self.tasks)
-            there.put_in_place()
 
 
 def _objective(trainee: Tasks, training: Training) -> Objective:

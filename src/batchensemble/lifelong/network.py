@@ -64,11 +64,11 @@ class Tasks(nn.Module):
     def _logits(self, place: int, x: Tensor, features: Tensor) -> Tensor:
         head = cast(TaskHead, self.heads[place])  # not all heads: there may be a thousand
         home = self._earlier[0] or self
-        others = [home.seen(x, source) for source in head.sources]
+        others = [home.features(x, source) for source in head.sources]
         return head(features, others)  # type: ignore[no-any-return]
 
     @torch.no_grad()
-    def seen(self, x: Tensor, name: str) -> Tensor:
+    def features(self, x: Tensor, name: str) -> Tensor:
         """A task's own features, for others to look at."""
         features: Tensor = self.ensemble(x, member=self.names.index(name))
         return features

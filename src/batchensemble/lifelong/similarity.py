@@ -28,7 +28,7 @@ def similarities(tasks: Tasks, part: Part, seed: int, augment: Callable[[Tensor]
     if augment is not None:
         with seeded(seed, x.device):
             x = augment(x)
-    return {name: class_mean_accuracy(tasks.seen(x, name), labels) for name in tasks.names}
+    return {name: class_mean_accuracy(tasks.features(x, name), labels) for name in tasks.names}
 
 
 def class_mean_accuracy(features: Tensor, labels: Tensor) -> float:

@@ -63,20 +63,20 @@ def load_task_(tasks: Tasks, path: Path, rule: HeadRule, name: str | None) -> st
     Raises:
         ValueError: see `load_tasks_`.
     """
-    found = read(path, "task")
-    name, number = name or found.header["name"], tasks.learned  # whatever it was elsewhere
-    header = {**found.header, "name": name, "number": number, "learned": number + 1}
-    load_tasks_(tasks, [found._replace(header=header)], rule)
+    stored = read(path, "task")
+    name, number = name or stored.header["name"], tasks.learned  # whatever it was elsewhere
+    header = {**stored.header, "name": name, "number": number, "learned": number + 1}
+    load_tasks_(tasks, [stored._replace(header=header)], rule)
     return name
 
 
 @torch.no_grad()
-def load_tasks_(tasks: Tasks, found: Sequence[Stored], rule: HeadRule) -> None:
+def load_tasks_(tasks: Tasks, stored: Sequence[Stored], rule: HeadRule) -> None:
     """Add the tasks in files to those that are known.
 
     Args:
         tasks: the tasks that are known.
-        found: the files.
+        stored: the files.
         rule: how heads are made.
 
     Raises:
@@ -84,20 +84,20 @@ def load_tasks_(tasks: Tasks, found: Sequence[Stored], rule: HeadRule) -> None:
             looks at a task that is neither known nor in another file.
     """
     shared = files.fingerprints(tasks.ensemble.net)
-    for path, _, header in found:
+    for path, _, header in stored:
         files.check_shared(path, header["fingerprints"], shared)
-    headers = [header for _, _, header in found]
+    headers = [header for _, _, header in stored]
     names = [checked_name(header["name"]) for header in headers]
     check_new(names, tasks.names, "load it under another name")
     with seeded(0), torch.device("cpu"):  # what it draws is replaced below; the user's random numbers stay as they are
         heads = [TaskHead(rule, header["classes"], tuple(header["sources"])) for header in headers]
-    new = Tasks(twin_for_new_tasks(tasks.ensemble, [0] * len(found)), names, heads)
+    new = Tasks(twin_for_new_tasks(tasks.ensemble, [0] * len(stored)), names, heads)
     new.heads.to(tasks.ensemble.device, tasks.ensemble.dtype)
     new.numbers = [header["number"] for header in headers]
     new.learned = max(header["learned"] for header in headers)
-    for place, (path, tensors, _) in enumerate(found):
+    for place, (path, tensors, _) in enumerate(stored):
         _fill_(_own(new, place), path, tensors)
-    for path, _, header in found:
+    for path, _, header in stored:
         _check_sources(path, header["sources"], (tasks, new))
     tasks.adopt(new.eval())
 
@@ -120,10 +120,10 @@ def save_shared(tasks: Tasks, path: Path) -> None:
 
 
 @torch.no_grad()
-def load_shared_(tasks: Tasks, found: Stored) -> None:
+def load_shared_(tasks: Tasks, stored: Stored) -> None:
     """Take over what `save_shared` wrote."""
-    _fill_(_common(tasks.ensemble), found.path, found.tensors)
-    tasks.skill = found.header["skill"]
+    _fill_(_common(tasks.ensemble), stored.path, stored.tensors)
+    tasks.skill = stored.header["skill"]
 
 
 def _fill_(targets: Mapping[str, Tensor], path: Path, tensors: dict[str, Tensor]) -> None:

@@ -83,7 +83,10 @@ DIVERSITY = Experiment(
     study=CLASSIFICATION,
     scales=_grids(DROPOUT, BATCH, NAIVE, REPEATED, REPEATED_OWN_NORMS),
     show=(
-        *(diversity_against_accuracy(metric, said="{} of the training data", name=metric) for metric in AGAINST_FIRST),
+        *(
+            diversity_against_accuracy(metric, panel_title="{} of the training data", name=metric)
+            for metric in AGAINST_FIRST
+        ),
         comparison(*OVER_PAIRS, rows=("share", "method"), title="Diversity over all pairs of members"),
         *(_does_not_grow(share) for share in ("50 %", "20 %")),
         *(_as_diverse(share) for share in ("50 %", "20 %", "10 %")),

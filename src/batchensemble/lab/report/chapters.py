@@ -143,14 +143,14 @@ def section_of(evidence: Evidence, views: Iterable[View]) -> Section:
             undrawn.append(str(reason))
     return Section(
         evidence,
-        tuple(_apart([one for one in shown if isinstance(one, Table)])),
-        tuple(_apart([one for one in shown if isinstance(one, Figure)])),
+        tuple(_named_apart([one for one in shown if isinstance(one, Table)])),
+        tuple(_named_apart([one for one in shown if isinstance(one, Figure)])),
         tuple(one for one in shown if isinstance(one, Check)),
         tuple(dict.fromkeys(undrawn)),
     )
 
 
-def _apart(named: Sequence[Named]) -> Iterator[Named]:
+def _named_apart(named: Sequence[Named]) -> Iterator[Named]:
     """Make names unique, since files are named after them."""
     seen: dict[str, int] = {}
     for one in named:

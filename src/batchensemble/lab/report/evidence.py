@@ -204,6 +204,6 @@ def _over_corruptions(record: Record, metric: str) -> list[float | None] | None:
     return [row.get(metric.removeprefix(CORRUPTED)) for row in record.metrics["shift"] if row["severity"]]
 
 
-def _agree(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
+def _agree(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
     """Whether two sets of labels agree on the names they share."""
-    return all(theirs.get(name, value) == value for name, value in ours.items())
+    return all(second.get(name, value) == value for name, value in first.items())

@@ -41,16 +41,16 @@ class Quantity:
         """Name and unit."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
-    def shown(self, value: float) -> float:
+    def scaled(self, value: float) -> float:
         """Convert a recorded value to the displayed unit."""
         return value * self.factor
 
     def text(self, value: float, spread: float | None = None) -> str:
         """Format a recorded value, and its spread if there is one."""
-        if 0 < self.shown(value) < self.least:
+        if 0 < self.scaled(value) < self.least:
             return f"< {self.least:g}"
-        text = f"{self.shown(value):,.{self._digits(value)}f}"
-        return text if spread is None else f"{text} ± {self.shown(spread):,.{self._digits(value)}f}"
+        text = f"{self.scaled(value):,.{self._digits(value)}f}"
+        return text if spread is None else f"{text} ± {self.scaled(spread):,.{self._digits(value)}f}"
 
     def summary(self, summary: Summary) -> str:
         """Format a summary; a number that is the same with every seed, such as a count, has no spread."""
@@ -63,7 +63,7 @@ class Quantity:
     def _digits(self, value: float) -> int:
         if self.digits is not None:
             return self.digits
-        size = abs(self.shown(value))
+        size = abs(self.scaled(value))
         return 0 if size >= 100 or size == 0 else min(6, 2 - math.floor(math.log10(size)))
 
 

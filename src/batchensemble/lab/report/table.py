@@ -120,11 +120,11 @@ def _both(cell: Cell, column: Column) -> str:
 
 
 def _csv_numbers(cell: Cell, quantity: Quantity) -> tuple[str, str, str, str]:
-    paper = " / ".join(f"{quantity.shown(number.value):.6g}" for number in cell.paper)
+    paper = " / ".join(f"{quantity.scaled(number.value):.6g}" for number in cell.paper)
     if cell.ours is None:
         return "", "", "0", paper
-    spread = "" if cell.ours.spread is None else f"{quantity.shown(cell.ours.spread):.6g}"
-    return f"{quantity.shown(cell.ours.mean):.6g}", spread, str(cell.ours.count), paper
+    spread = "" if cell.ours.spread is None else f"{quantity.scaled(cell.ours.spread):.6g}"
+    return f"{quantity.scaled(cell.ours.mean):.6g}", spread, str(cell.ours.count), paper
 
 
 def _rule(left: int, total: int) -> tuple[str, ...]:

@@ -72,6 +72,11 @@ class Workplace:
     save_every: float = 60.0
     compiled: bool = True
 
+    @property
+    def checkpoint(self) -> Path:
+        """What a killed training continues from."""
+        return self.folder / "last.pt"
+
 
 def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list[dict[str, float]]:
     """Train, or resume an interrupted training, and return the log, one mapping per epoch.
@@ -84,31 +89,36 @@ def fit(training: TrainingJob, place: Workplace, name: str = "training") -> list
         DamagedCheckpoint: an earlier call's checkpoint is damaged, or its log is missing or too short.
         OSError: a checkpoint cannot be written; the previous one is intact.
     """
-    fabric, checkpoint = place.fabric, place.folder / "last.pt"
+    fabric = place.fabric
     rates = [float(group["lr"]) for group in training.optimizer.param_groups]
-    begin = _restore(training, checkpoint, fabric.device)
+    begin = _restore(training, place.checkpoint, fabric.device)
     fabric.barrier()  # no process writes before all have read
     done = read_log(place.folder)[:begin]
     if len(done) < begin:
-        told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {checkpoint.name} of {begin}"
+        told = f"{place.folder / 'log.jsonl'} tells of {len(done)} epochs, {place.checkpoint.name} of {begin}"
         raise DamagedCheckpoint(f"{told}: delete {place.folder} to train from the start")
     if not (done and training.ends_with(done[-1])):
         with Log(place.folder, begin, write=fabric.is_global_zero) as log:
             place.progress.start(name, training.epochs, begin)
-            step, clock = _step(training, place), _Clock(place.save_every)
-            for epoch in range(begin, training.epochs):
-                with seeded(seed_of(training.seed, epoch, fabric.global_rank), fabric.device):
-                    line = _epoch(training, fabric, step, rates, epoch)
-                log.write(line)
-                place.progress.advance(f"loss {line['loss']:.3f}")
-                last = training.ends_with(line)
-                if fabric.is_global_zero and (last or clock.is_due()):
-                    save_checkpoint(checkpoint, _state(training, epoch + 1))
-                if last:
-                    break
+            _train(training, place, log, rates, begin)
             place.progress.end()
     fabric.barrier()
     return read_log(place.folder)
+
+
+def _train(training: TrainingJob, place: Workplace, log: Log, rates: list[float], begin: int) -> None:
+    """Train from an epoch to the last, with a line of the log for each, and a checkpoint from time to time."""
+    fabric, step, clock = place.fabric, _step(training, place), _Clock(place.save_every)
+    for epoch in range(begin, training.epochs):
+        with seeded(seed_of(training.seed, epoch, fabric.global_rank), fabric.device):
+            line = _epoch(training, fabric, step, rates, epoch)
+        log.write(line)
+        place.progress.advance(f"loss {line['loss']:.3f}")
+        last = training.ends_with(line)
+        if fabric.is_global_zero and (last or clock.is_due()):
+            save_checkpoint(place.checkpoint, _state(training, epoch + 1))
+        if last:
+            return
 
 
 def _epoch(

@@ -83,7 +83,7 @@ class Consolidated(OneNetwork):
         generator = torch.Generator().manual_seed(lesson.seed_in(self.seed))
         rows = torch.randperm(len(lesson.part), generator=generator)[: self.method.rows]
         x, y = (tensor.to(head.weight.device) for tensor in lesson.part.rows(rows.tolist()))
-        images = lesson.seen(x, self.seed)
+        images = lesson.augmented(x, self.seed)
         if self.method.labels == "sampled":
             chances = head(self.trunk(images)).softmax(1).cpu()
             y = torch.multinomial(chances, 1, generator=generator).squeeze(1).to(y.device)

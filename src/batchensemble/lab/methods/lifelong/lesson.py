@@ -102,7 +102,7 @@ class Lesson:
         self.history.extend(done)
         return done[-1].accuracy if done else 0.0
 
-    def seen(self, x: Tensor, seed: int) -> Tensor:
+    def augmented(self, x: Tensor, seed: int) -> Tensor:
         """Inputs as training sees them, with crops determined by the seed."""
         if self.training.augment is None:
             return x

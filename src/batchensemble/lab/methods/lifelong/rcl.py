@@ -116,7 +116,7 @@ class Reinforced(Stamped):
         device = next(trial.parameters()).device
         x, y = (tensor.to(device) for tensor in part.rows(range(len(part))))
         with lesson.meter.counting():
-            labels = torch.cat([trial(images).argmax(1) for images in lesson.seen(x, self.seed).split(500)])
+            labels = torch.cat([trial(images).argmax(1) for images in lesson.augmented(x, self.seed).split(500)])
         return float((labels == y).float().mean())
 
     def numbers_remembered(self) -> int:

@@ -31,12 +31,11 @@ class _Claim:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two summaries of one quantity, and their description in words."""
+    """Two summaries of one quantity."""
 
     quantity: Quantity
     this: Summary
     other: Summary
-    words: str
 
     @property
     def difference(self) -> float:
@@ -171,14 +170,13 @@ def _compare(metric: str | Quantity, this: Labels, other: Labels, claim: _Claim)
     shown = quantity(metric)
 
     def view(evidence: Evidence) -> Check:
-        ours = evidence.summary(shown.metric, **this)
-        theirs = evidence.summary(shown.metric, **other)
-        if ours is None or theirs is None:
-            absent = _name(this) if ours is None else _name(other)
+        first, second = (evidence.summary(shown.metric, **labels) for labels in (this, other))
+        if first is None or second is None:
+            absent = _name(this) if first is None else _name(other)
             return Check(claim.words, Verdict.OPEN, f"No {shown.name} of {absent}.")
-        words = f"{_said(shown, this, ours)}; {_said(shown, other, theirs)}"
-        pair = _Pair(shown, ours, theirs, words)
-        return Check(claim.words, pair.judge(claim), f"{pair.words}; {_difference(pair, claim)}.")
+        pair = _Pair(shown, first, second)
+        words = f"{_said(shown, this, first)}; {_said(shown, other, second)}; {_difference(pair, claim)}."
+        return Check(claim.words, pair.judge(claim), words)
 
     return view
 

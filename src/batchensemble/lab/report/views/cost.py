@@ -1,6 +1,7 @@
 """The cost of an ensemble against its size, relative to one network."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -25,6 +26,8 @@ HOW = (
 RINGS = "Rings: the paper's claim for four members."
 CLAIMED = 4
 Curves = Mapping[str, Curve]
+Content = tuple[str, str, Curves]
+"""What one panel shows: a heading, a metric, and its curves by kind of ensemble."""
 
 
 def cost_by_size(claimed: Mapping[str, float]) -> View:
@@ -46,25 +49,25 @@ def cost_by_size(claimed: Mapping[str, float]) -> View:
         ]
         if not found:
             raise NotMeasured("no cost has been measured")
-
         across = len({metric for _, metric, _ in found})
         how, rings = (f"{HOW} {RINGS}", claimed) if evidence.comparable else (HOW, {})
-
-        def draw(canvas: "Canvas") -> None:
-            axes, styles = grid(canvas, len(found), across), line_styles([curves for *_, curves in found])
-            for panel, (heading, metric, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves, styles)
-                _reference(panel, curves, rings.get(metric))
-                panel.set_title(heading)
-            canvas.supylabel("relative to one network (log)", fontsize=10)
-            canvas.supxlabel("members (log)", fontsize=10)
-            legend(canvas, axes)
-
         alt = f"{sentence(heading for heading, *_ in found)} against the number of members."
         size = (2.6 * across + 0.6, 0.9 + 2.7 * rows_of(len(found), across))
+        draw = partial(_draw, drawn=found, across=across, rings=rings)
         return Figure("cost", "Cost against ensemble size", f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Sequence[Content], across: int, rings: Mapping[str, float]) -> None:
+    axes, styles = grid(canvas, len(drawn), across), line_styles([curves for *_, curves in drawn])
+    for panel, (heading, metric, curves) in zip(axes, drawn, strict=True):
+        draw_curves(panel, curves, styles)
+        _reference(panel, curves, rings.get(metric))
+        panel.set_title(heading)
+    canvas.supylabel("relative to one network (log)", fontsize=10)
+    canvas.supxlabel("members (log)", fontsize=10)
+    legend(canvas, axes)
 
 
 def _curves(evidence: Evidence, metric: str) -> Curves:

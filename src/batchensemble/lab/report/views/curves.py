@@ -1,6 +1,8 @@
 """Curves over steps, tasks, epochs or time."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -28,11 +30,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 Curves = Mapping[str, Curve]
-Lines = Sequence[Mapping[str, Any]]
+Log = Sequence[Mapping[str, Any]]
 """A training's log: a mapping per epoch, as in its JSON lines."""
 Series = tuple[Sequence[float], Sequence[float | None]]
 """Positions on the axis, and the values measured there."""
 LOGARITHMIC = f"Panels whose curves end more than {FAR:g} times apart have a logarithmic axis."
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What one panel shows: a metric on one data set, by method."""
+
+    title: str
+    shown: Quantity
+    curves: Curves
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How all panels are drawn; see `over_steps`."""
+
+    xlabel: str
+    band: Band = "deviation"
+    log: bool = False
+    highlight: Sequence[str] = ()
+
+    def highlighted(self, curves: Curves) -> Curves:
+        """The curves to draw in colour."""
+        return {name: curve for name, curve in curves.items() if not self.highlight or name in self.highlight}
+
+    def spreads_out(self, content: _Content) -> bool:
+        """Whether a panel's axis is logarithmic since its curves end far apart."""
+        return not self.log and content.shown.better == "lower" and far_apart(content.curves.values())
 
 
 def over_steps(
@@ -62,12 +91,12 @@ def over_steps(
         title: what it shows; the name of the metric by default.
     """
     shown = quantity(metric)
+    look = _Look(xlabel, band, log, highlight)
 
     def view(evidence: Evidence) -> Figure:
         parts = evidence.apart("method").items()
-        found = {panel: (_curves(part, shown.metric, x, aligned), shown) for panel, part in parts}
-        words = (name, title or sentence([shown.name]), circumstances(evidence))
-        return _figure(found, words, xlabel=xlabel, band=band, log=log, highlight=highlight)
+        found = [_Content(place, shown, _curves(part, shown.metric, x, aligned)) for place, part in parts]
+        return _figure(evidence, found, look, name, title or sentence([shown.name]))
 
     return view
 
@@ -80,75 +109,44 @@ def training_curves(*metrics: str | Quantity) -> View:
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        found: dict[str, tuple[Curves, Quantity]] = {}
-        for place, part in evidence.apart("method").items():
-            panels = _log_panels(_logs(part), shown)
-            found |= {", ".join(filter(None, (place, f"training {metric}"))): panel for metric, panel in panels.items()}
-        return _figure(found, ("training", "Training", circumstances(evidence)), xlabel="epoch")
+        found = [
+            _Content(", ".join(filter(None, (place, f"training {each.name}"))), each, _logged(part, each.metric))
+            for place, part in evidence.apart("method").items()
+            for each in shown
+        ]
+        return _figure(evidence, found, _Look("epoch"), "training", "Training")
 
     return view
 
 
-def _logs(part: Evidence) -> dict[str, list[Lines]]:
-    return {
-        method: [log for _, logs in own.with_metric("log") for log in logs] for method, own in part.by("method").items()
-    }
-
-
-def _log_panels(logs: Mapping[str, Sequence[Lines]], shown: Sequence[Quantity]) -> dict[str, tuple[Curves, Quantity]]:
-    """The curves that have points, by metric."""
-    panels: dict[str, tuple[Curves, Quantity]] = {}
-    for one in shown:
-        curves = {method: Curve.over(_column(log, one.metric) for log in several) for method, several in logs.items()}
-        panels[one.name] = ({method: curve for method, curve in curves.items() if curve.y.size}, one)
-    return panels
-
-
-def _figure(
-    found: Mapping[str, tuple[Curves, Quantity]],
-    words: tuple[str, str, str],
-    *,
-    xlabel: str,
-    band: Band = "deviation",
-    log: bool = False,
-    highlight: Sequence[str] = (),
-) -> Figure:
-    """Build a figure from panels by title; `words` are its name, its title and the end of its caption."""
-    drawn = {title: panel for title, panel in found.items() if panel[0]}
-    measured = dict.fromkeys(shown.name for _, shown in (drawn or found).values())
+def _figure(evidence: Evidence, found: Sequence[_Content], look: _Look, name: str, title: str) -> Figure:
+    drawn = [content for content in found if content.curves]
+    measured = dict.fromkeys(content.shown.name for content in drawn or found)
     if not drawn:
-        raise NotMeasured(f"no run has {' or '.join(measured)} by {xlabel}")
-    apart = () if log else [title for title, (curves, shown) in drawn.items() if _spread(curves, shown)]
-
-    coloured = {
-        title: {name: curve for name, curve in curves.items() if not highlight or name in highlight}
-        for title, (curves, _) in drawn.items()
-    }
-
-    def draw(canvas: "Canvas") -> None:
-        axes, styles = grid(canvas, len(drawn)), line_styles(list(coloured.values()))
-        for panel, (title, (curves, shown)) in zip(axes, drawn.items(), strict=True):
-            grey = {name: curve for name, curve in curves.items() if name not in coloured[title]}
-            draw_background(panel, grey, shown.factor)
-            draw_curves(panel, coloured[title], styles, band=band, factor=shown.factor)
-            dress(panel, shown.heading, xlabel, log=log)
-            if title in apart:
-                spread_out(panel, curves.values(), shown.factor)
-            name_ends(panel, grey, shown.factor)
-            panel.set_title(title)
-        legend(canvas, axes)
-
-    name, title, where = words
-    names = dict.fromkeys(name for curves, _ in drawn.values() for name in curves)
-    alt = f"{sentence(measured)} against {xlabel} for {'; '.join(names)}."
-    how = band_words((curve for curves, _ in drawn.values() for curve in curves.values()), band)
-    caption = " ".join(filter(None, (LOGARITHMIC if apart else "", how, where)))
-    size = (WIDTH * (1.25 if highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
-    return Figure(name, title, caption, alt, draw, size)
+        raise NotMeasured(f"no run has {' or '.join(measured)} by {look.xlabel}")
+    methods = dict.fromkeys(method for content in drawn for method in content.curves)
+    alt = f"{sentence(measured)} against {look.xlabel} for {'; '.join(methods)}."
+    ends = LOGARITHMIC if any(map(look.spreads_out, drawn)) else ""
+    how = band_words((curve for content in drawn for curve in content.curves.values()), look.band)
+    caption = " ".join(filter(None, (ends, how, circumstances(evidence))))
+    size = (WIDTH * (1.25 if look.highlight else 1), 0.7 + 2.6 * rows_of(len(drawn)))
+    return Figure(name, title, caption, alt, partial(_draw, drawn=drawn, look=look), size)
 
 
-def _spread(curves: Curves, shown: Quantity) -> bool:
-    return shown.better == "lower" and far_apart(curves.values())
+def _draw(canvas: "Canvas", drawn: Sequence[_Content], look: _Look) -> None:
+    highlighted = [look.highlighted(content.curves) for content in drawn]
+    axes, styles = grid(canvas, len(drawn)), line_styles(highlighted)
+    for panel, content, coloured in zip(axes, drawn, highlighted, strict=True):
+        grey = {name: curve for name, curve in content.curves.items() if name not in coloured}
+        factor = content.shown.factor
+        draw_background(panel, grey, factor)
+        draw_curves(panel, coloured, styles, band=look.band, factor=factor)
+        dress(panel, content.shown.heading, look.xlabel, log=look.log)
+        if look.spreads_out(content):
+            spread_out(panel, content.curves.values(), factor)
+        name_ends(panel, grey, factor)
+        panel.set_title(content.title)
+    legend(canvas, axes)
 
 
 def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves:
@@ -156,6 +154,15 @@ def _curves(part: Evidence, metric: str, x: str | None, aligned: bool) -> Curves
     series = {name: list(_series(own, metric, x)) for name, own in part.by("method").items()}
     found = {name: Curve.over(_aligned(several) if aligned else several) for name, several in series.items()}
     return {name: curve for name, curve in found.items() if curve.y.size}
+
+
+def _logged(part: Evidence, metric: str) -> Curves:
+    """The curves that have points, by method, from the logs of all trainings."""
+    found = {
+        method: Curve.over(_column(log, metric) for _, logs in own.with_metric("log") for log in logs)
+        for method, own in part.by("method").items()
+    }
+    return {method: curve for method, curve in found.items() if curve.y.size}
 
 
 def _aligned(several: Sequence[Series]) -> list[Series]:
@@ -173,6 +180,6 @@ def _series(part: Evidence, metric: str, x: str | None) -> Iterator[Series]:
             yield (result.record.metrics[x] if x else range(1, len(series) + 1)), series
 
 
-def _column(log: Lines, metric: str) -> tuple[list[float], list[float | None]]:
+def _column(log: Log, metric: str) -> tuple[list[float], list[float | None]]:
     kept = [line for line in log if metric in line]
     return [line["epoch"] + 1 for line in kept], [line[metric] for line in kept]

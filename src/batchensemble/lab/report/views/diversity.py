@@ -1,6 +1,8 @@
 """Diversity against accuracy, with a point for every member but the first, from which the others differ."""
 
 import textwrap
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -28,7 +30,7 @@ def diversity_against_accuracy(
     metric: str | Quantity = "base_disagreement",
     *,
     panels: str = "share",
-    said: str = "{}",
+    panel_title: str = "{}",
     name: str = "diversity",
 ) -> View:
     """Draw a panel for each measured value of the label `panels`, with a point per member but the first.
@@ -36,12 +38,12 @@ def diversity_against_accuracy(
     Args:
         metric: how far members are from the first.
         panels: the label that tells panels apart.
-        said: template of a panel's title, with a place for the label's value.
+        panel_title: template of a panel's title, with a place for the label's value.
         name: name of its files.
 
     Reads the lists `member_accuracy` and `metric` of the records, the first member being the base.
     """
-    shown, accuracy = quantity(metric), quantity("member_accuracy")
+    shown = quantity(metric)
 
     def view(evidence: Evidence) -> Figure:
         found = {
@@ -52,21 +54,23 @@ def diversity_against_accuracy(
         if not found:
             raise NotMeasured(f"no run has both the accuracy of its members and their {shown.name}")
 
-        def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found))
-            for panel, (value, methods) in zip(axes, found.items(), strict=True):
-                _panel(panel, methods)
-                if len(evidence.labels(panels)) > 1:
-                    panel.set_title(said.format(value))
-            canvas.supxlabel(accuracy.heading, fontsize=10)
-            canvas.supylabel(textwrap.fill(shown.heading, 24 * rows_of(len(found))), fontsize=10)
-            legend(canvas, axes)
-
         alt = f"{sentence([shown.name])} against members' accuracy for {', '.join(found)}."
         size = (WIDTH, 0.8 + 2.3 * rows_of(len(found)))
+        title = panel_title if len(evidence.labels(panels)) > 1 else ""
+        draw = partial(_draw, drawn=found, title=title, ylabel=shown.heading)
         return Figure(name, f"Accuracy and {shown.name}", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Mapping[str, Mapping[str, Points]], title: str, ylabel: str) -> None:
+    axes = grid(canvas, len(drawn))
+    for panel, (value, methods) in zip(axes, drawn.items(), strict=True):
+        _panel(panel, methods)
+        panel.set_title(title.format(value))
+    canvas.supxlabel(quantity("member_accuracy").heading, fontsize=10)
+    canvas.supylabel(textwrap.fill(ylabel, 24 * rows_of(len(drawn))), fontsize=10)
+    legend(canvas, axes)
 
 
 def _methods(part: Evidence, shown: Quantity) -> dict[str, Points]:
@@ -82,10 +86,10 @@ def _points(part: Evidence, shown: Quantity) -> Points:
         for result, accuracies in part.with_metric("member_accuracy")
         for pair in list(zip(accuracies, result.record.metrics.get(shown.metric) or (), strict=False))[1:]
     ]
-    return [(100 * accuracy, shown.shown(value)) for accuracy, value in pairs if None not in (accuracy, value)]
+    return [(100 * accuracy, shown.scaled(value)) for accuracy, value in pairs if None not in (accuracy, value)]
 
 
-def _panel(panel: "Axes", methods: dict[str, Points]) -> None:
+def _panel(panel: "Axes", methods: Mapping[str, Points]) -> None:
     marks = markers(methods)
     colour_of = colours(methods)
     for method, points in methods.items():

@@ -1,13 +1,15 @@
 """Entropy of predictions on known classes and on classes never seen."""
 
 import textwrap
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchensemble.lab.report.circumstances import circumstances, not_drawn
-from batchensemble.lab.report.evidence import Evidence, NotMeasured
+from batchensemble.lab.report.evidence import Evidence, NotMeasured, Summary
 from batchensemble.lab.report.figure import Figure
 from batchensemble.lab.report.quantity import quantity
 from batchensemble.lab.report.style import BLUE, MUTED, ORANGE, WIDTH
@@ -40,24 +42,26 @@ def entropy_histograms() -> View:
         drawn = {name: both for name, part in kinds.items() if (both := _entropies(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has been measured on unseen classes")
-        top = max(float(side.max()) for both in drawn.values() for side in both)
-
-        def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(drawn), sharex=True, sharey=True)
-            for panel, (name, both) in zip(axes, drawn.items(), strict=True):
-                _panel(panel, both, np.linspace(0, top, BINS + 1))
-                panel.set_title(textwrap.fill(name, WIDEST))
-                _write_auroc(panel, kinds[name])
-            canvas.supxlabel("predictive entropy (nats)", fontsize=10)
-            canvas.supylabel("share of images (%)", fontsize=10)
-            legend(canvas, axes)
-
         alt = f"Histograms of predictive entropy on known and unseen classes for {'; '.join(drawn)}."
         size = (WIDTH, 0.8 + 1.9 * rows_of(len(drawn)))
         said = " ".join(filter(None, (HOW, not_drawn(kinds, *ARRAYS), circumstances(evidence))))
+        aurocs = {name: kinds[name].summary("auroc") for name in drawn}
+        draw = partial(_draw, drawn=drawn, aurocs=aurocs)
         return Figure("entropy", "Entropy on known and on unseen classes", said, alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Mapping[str, Entropies], aurocs: Mapping[str, Summary | None]) -> None:
+    top = max(float(side.max()) for both in drawn.values() for side in both)
+    axes = grid(canvas, len(drawn), sharex=True, sharey=True)
+    for panel, (name, both) in zip(axes, drawn.items(), strict=True):
+        _panel(panel, both, np.linspace(0, top, BINS + 1))
+        panel.set_title(textwrap.fill(name, WIDEST))
+        _write_auroc(panel, aurocs[name])
+    canvas.supxlabel("predictive entropy (nats)", fontsize=10)
+    canvas.supylabel("share of images (%)", fontsize=10)
+    legend(canvas, axes)
 
 
 def _entropies(part: Evidence) -> Entropies | None:
@@ -79,8 +83,7 @@ def _panel(panel: "Axes", both: Entropies, bins: NDArray[Any]) -> None:
     panel.margins(x=0)
 
 
-def _write_auroc(panel: "Axes", part: Evidence) -> None:
-    auroc = part.summary("auroc")
+def _write_auroc(panel: "Axes", auroc: Summary | None) -> None:
     if auroc:
         text = f"AUROC {quantity('auroc').summary(auroc)} %"
         panel.text(0.97, 0.92, text, transform=panel.transAxes, ha="right", va="top", fontsize=9, color=MUTED)

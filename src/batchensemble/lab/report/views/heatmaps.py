@@ -1,6 +1,8 @@
 """Heat maps of matrices: the accuracy on every task after every task."""
 
 import textwrap
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,24 +37,25 @@ def heatmaps(metric: str | Quantity, *, title: str = "") -> View:
         if not drawn:
             raise NotMeasured(f"no run has {shown.name}")
         across = 2 if len(drawn) in (2, 4) else 3
-        every = np.concatenate([matrix[np.isfinite(matrix)] for matrix in drawn.values()])
-
-        def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(drawn), across, sharex=True, sharey=True)
-            for panel, (name, matrix) in zip(axes, drawn.items(), strict=True):
-                image = _panel(panel, matrix, float(every.min()), float(every.max()))
-                panel.set_title(textwrap.fill(name, 26), fontsize=9)
-            canvas.supxlabel("accuracy on task", fontsize=10)
-            canvas.supylabel("after task", fontsize=10)
-            bar = canvas.colorbar(image, ax=axes, label=shown.heading, shrink=0.8)
-            bar.outline.set_visible(False)
-
         alt = f"Heat maps of {shown.name} for {'; '.join(drawn)}."
         caption = f"Means over seeds. {circumstances(evidence)}"
         size = (WIDTH, 0.6 + 5.2 / across * rows_of(len(drawn), across))
+        draw = partial(_draw, drawn=drawn, across=across, label=shown.heading)
         return Figure("matrices", title or sentence([shown.name]), caption, alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Mapping[str, Matrix], across: int, label: str) -> None:
+    every = np.concatenate([matrix[np.isfinite(matrix)] for matrix in drawn.values()])
+    axes = grid(canvas, len(drawn), across, sharex=True, sharey=True)
+    for panel, (name, matrix) in zip(axes, drawn.items(), strict=True):
+        image = _panel(panel, matrix, float(every.min()), float(every.max()))
+        panel.set_title(textwrap.fill(name, 26), fontsize=9)
+    canvas.supxlabel("accuracy on task", fontsize=10)
+    canvas.supylabel("after task", fontsize=10)
+    bar = canvas.colorbar(image, ax=axes, label=label, shrink=0.8)
+    bar.outline.set_visible(False)
 
 
 def _mean(part: Evidence, shown: Quantity) -> Matrix | None:

@@ -124,7 +124,7 @@ def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float) -> None
     panel.set_ylim(panel.get_ylim())
     to_share = panel.transScale + panel.transLimits
     ends = {name: float(to_share.transform((curve.x[-1], factor * curve.end))[1]) for name, curve in curves.items()}
-    for name, share in apart(ends, GAP).items():
+    for name, share in moved_apart(ends, GAP).items():
         curve = curves[name]
         panel.annotate(
             name,
@@ -138,11 +138,11 @@ def name_ends(panel: "Axes", curves: Mapping[str, Curve], factor: float) -> None
         )
 
 
-def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
+def moved_apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
     """Move positions apart, as little as possible, until each is at least `gap` above the one before.
 
     Examples:
-        >>> apart({"a": 0.5, "b": 0.52, "c": 0.9}, 0.1)
+        >>> moved_apart({"a": 0.5, "b": 0.52, "c": 0.9}, 0.1)
         {'a': 0.46, 'b': 0.56, 'c': 0.9}
     """
     groups: list[list[str]] = []

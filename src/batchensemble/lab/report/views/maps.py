@@ -1,6 +1,8 @@
 """Prediction maps: images, and what every member predicts for them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -57,30 +59,31 @@ def prediction_maps(
 
     def view(evidence: Evidence) -> Figure:
         firsts = {
-            name: next(part.with_arrays("pictures", "labels", "logits", "single", "rows"), None)
-            for name, part in evidence.kinds("method").items()
+            method: next(part.with_arrays("pictures", "labels", "logits", "single", "rows"), None)
+            for method, part in evidence.kinds("method").items()
         }
-        made = {name: _maps(first.record, which, count) for name, first in firsts.items() if first}
-        found = {name: maps for name, maps in made.items() if maps}
+        found = {
+            method: maps for method, first in firsts.items() if first and (maps := _maps(first.record, which, count))
+        }
         if not found:
             telling = "there is no image on which the single network is wrong and the ensemble right"
             raise NotMeasured("no run has kept images" if which == "drawn" else telling)
-
         across = max(map(len, found.values()))
-
-        def draw(canvas: "Canvas") -> None:
-            blocks = canvas.subfigures(len(found), 1, squeeze=False)[:, 0]
-            for block, (method, maps) in zip(blocks, found.items(), strict=True):
-                block.suptitle(method, x=0.01, ha="left", fontsize=10, fontweight="bold")
-                axes = block.subplots(2, across, squeeze=False, height_ratios=(1, 1.15))
-                for place in range(across):
-                    _column(axes[:, place], maps[place] if place < len(maps) else None, first=place == 0)
-
         alt = f"Test images with the class probabilities of mean, members and single for {'; '.join(found)}."
         size = (1.75 * across + 0.4, 3.9 * len(found))
+        draw = partial(_draw, drawn=found, across=across)
         return Figure(name, title, f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Mapping[str, Sequence[_Map]], across: int) -> None:
+    blocks = canvas.subfigures(len(drawn), 1, squeeze=False)[:, 0]
+    for block, (method, maps) in zip(blocks, drawn.items(), strict=True):
+        block.suptitle(method, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        axes = block.subplots(2, across, squeeze=False, height_ratios=(1, 1.15))
+        for place in range(across):
+            _column(axes[:, place], maps[place] if place < len(maps) else None, first=place == 0)
 
 
 def _maps(record: Record, which: str, count: int) -> list[_Map]:

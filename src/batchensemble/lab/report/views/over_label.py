@@ -1,7 +1,9 @@
 """Curves over a numeric label: the share of the data, the size of the ensemble, the number of tasks."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -19,43 +21,54 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
+@dataclass(frozen=True)
+class _Content:
+    """What one panel shows: a metric on one data set, by method; rings are the paper's numbers."""
+
+    title: str
+    shown: Quantity
+    curves: Mapping[str, Curve]
+    rings: Sequence[tuple[float, float]]
+
+
 def over_label(label: str, *metrics: str | Quantity, xlabel: str = "", title: str = "") -> View:
     """Draw curves over a numeric label (`"4"`, `"20 %"`), a panel per metric and data set; the paper's as rings.
 
     Below the paper's scale there are no rings, since they belong to another setting.
     """
     shown = tuple(map(quantity, metrics))
-    names = [one.name for one in shown]
+    names = [each.name for each in shown]
 
     def view(evidence: Evidence) -> Figure:
         found = [
-            (place, part, one, curves)
+            _Content(place, each, curves, _published(part, label, each))
             for place, part in evidence.apart("method", label).items()
-            for one in shown
-            if _several((curves := _curves(part, label, one)).values())
+            for each in shown
+            if _several((curves := _curves(part, label, each)).values())
         ]
         if not found:
             raise NotMeasured(f"no method has {' or '.join(names)} at more than one {label}")
-
-        def draw(canvas: "Canvas") -> None:
-            axes = grid(canvas, len(found), across=len(shown))
-            styles = line_styles([curves for *_, curves in found])
-            for panel, (place, part, one, curves) in zip(axes, found, strict=True):
-                draw_curves(panel, curves, styles, factor=one.factor)
-                if evidence.comparable:
-                    _rings(panel, part, label, one)
-                dress(panel, one.heading, xlabel or label)
-                _reach_every_place(panel, evidence, label)
-                panel.set_title(place)
-            legend(canvas, axes)
-
         alt = f"{sentence(names)} against {xlabel or label}."
-        how = band_words(curve for *_, curves in found for curve in curves.values())
+        how = band_words(curve for content in found for curve in content.curves.values())
         caption = f"{how} {circumstances(evidence)}".lstrip()
         size = (max(WIDTH, 3.2 * len(shown)), 0.7 + 2.7 * rows_of(len(found), len(shown)))
+        places = [place for text in evidence.labels(label) if (place := first_number(text)) is not None]
+        draw = partial(_draw, drawn=found, across=len(shown), xlabel=xlabel or label, places=places)
         return Figure("curves", title or sentence(names), caption, alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: Sequence[_Content], across: int, xlabel: str, places: Sequence[float]) -> None:
+    axes = grid(canvas, len(drawn), across=across)
+    styles = line_styles([content.curves for content in drawn])
+    for panel, content in zip(axes, drawn, strict=True):
+        draw_curves(panel, content.curves, styles, factor=content.shown.factor)
+        _rings(panel, content.rings)
+        dress(panel, content.shown.heading, xlabel)
+        _reach_every_place(panel, places)
+        panel.set_title(content.title)
+    legend(canvas, axes)
 
 
 def _several(curves: Iterable[Curve]) -> bool:
@@ -78,19 +91,24 @@ def _curve(part: Evidence, label: str, shown: Quantity) -> Curve:
     return Curve.over((list(points), list(points.values())) for points in seeds.values())
 
 
-def _reach_every_place(panel: "Axes", evidence: Evidence, label: str) -> None:
+def _published(part: Evidence, label: str, shown: Quantity) -> list[tuple[float, float]]:
+    """The paper's numbers and where they belong, the label's number first."""
+    if not part.comparable:
+        return []
+    return [
+        (place, shown.scaled(number.value))
+        for number in part.paper(shown.metric)
+        if (place := first_number(number.labels.get(label, ""))) is not None
+    ]
+
+
+def _reach_every_place(panel: "Axes", places: Iterable[float]) -> None:
     """Make the axis span all that was asked for; a single point would stretch it to shares beyond 100 %."""
-    places = [place for text in evidence.labels(label) if (place := first_number(text)) is not None]
     panel.update_datalim([(place, 0.0) for place in places], updatey=False)
     panel.autoscale_view()
 
 
-def _rings(panel: "Axes", evidence: Evidence, label: str, shown: Quantity) -> None:
-    published = [
-        (place, shown.shown(number.value))
-        for number in evidence.paper(shown.metric)
-        if (place := first_number(number.labels.get(label, ""))) is not None
-    ]
+def _rings(panel: "Axes", published: Sequence[tuple[float, float]]) -> None:
     if published:
         x, y = zip(*published, strict=True)
         panel.plot(x, y, "o", fillstyle="none", color=INK, markersize=9, label="the paper's numbers", zorder=4)

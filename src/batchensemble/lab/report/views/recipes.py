@@ -1,6 +1,7 @@
 """All recipes in one figure: how strong members are alone, how much they differ, and what that is worth together."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,19 +57,20 @@ def recipes(*, title: str = "Recipes: strong members that differ") -> View:
         found.sort(key=lambda one: -one.ensemble)
         plane = _plane(found)
         how = f"{HOW} {PLANE.format(rest=_rest(found, plane))}" if plane is not None else HOW
-
-        def draw(canvas: "Canvas") -> None:
-            panel, key = canvas.subplots(1, 2, width_ratios=(3, 2))
-            _points(panel, found)
-            if plane is not None:
-                _equal(panel, found, plane)
-            _key(key, found)
-
         alt = f"{len(found)} recipes: members' accuracy against disagreement."
         size = (WIDTH * 1.3, max(4.0, 0.8 + 0.21 * len(found)))
+        draw = partial(_draw, drawn=found, plane=plane)
         return Figure("recipes", title, f"{how} {circumstances(evidence)}", alt, draw, size)
 
     return view
+
+
+def _draw(canvas: "Canvas", drawn: list[_Recipe], plane: NDArray[np.float64] | None) -> None:
+    panel, key = canvas.subplots(1, 2, width_ratios=(3, 2))
+    _points(panel, drawn)
+    if plane is not None:
+        _equal(panel, drawn, plane)
+    _key(key, drawn)
 
 
 def _recipe(part: Evidence, name: str) -> _Recipe | None:
@@ -106,7 +108,7 @@ def _points(panel: "Axes", found: list[_Recipe]) -> None:
     panel.set_xlim(left=max(panel.get_xlim()[0], -0.04 * panel.get_xlim()[1]))  # disagreement is never negative
     panel.set_ylim(panel.get_ylim())
     at = panel.transLimits.transform([(one.disagreement, one.members) for one in found]) * _size(panel)
-    for number, (one, place) in enumerate(zip(found, beside(at), strict=True), start=1):
+    for number, (one, place) in enumerate(zip(found, label_places(at), strict=True), start=1):
         panel.annotate(
             str(number),
             (one.disagreement, one.members),
@@ -138,11 +140,11 @@ def _mark(one: _Recipe) -> dict[str, Any]:
     return {"marker": "s" if alone else "o", "s": 34, "color": GREY if alone else BLUE, "zorder": 3}
 
 
-def beside(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def label_places(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place a label near every point `(N, 2)`, as close as possible without covering a point or another label.
 
     Examples:
-        >>> places = beside(np.array([[0.0, 0.0], [100.0, 0.0]]))
+        >>> places = label_places(np.array([[0.0, 0.0], [100.0, 0.0]]))
         >>> np.linalg.norm(places - [[0, 0], [100, 0]], axis=1).round().tolist()
         [10.0, 10.0]
     """

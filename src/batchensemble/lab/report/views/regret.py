@@ -98,6 +98,6 @@ def in_words(counts: Iterable[int]) -> str:
     return f"{' to '.join(map(str, dict.fromkeys((several[0], several[-1]))))} trials"
 
 
-def p_value(ours: Tensor, theirs: Tensor) -> float:
+def p_value(first: Tensor, second: Tensor) -> float:
     """The p-value of the difference between two methods on the same trials, the same in every report."""
-    return metrics.paired_test(ours, theirs, generator=torch.Generator().manual_seed(0))
+    return metrics.paired_test(first, second, generator=torch.Generator().manual_seed(0))

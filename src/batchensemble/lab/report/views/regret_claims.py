@@ -44,13 +44,15 @@ def _regrets(evidence: Evidence) -> Regrets | None:
 
 
 def _check(claim: str, holds: bool, regrets: Regrets, method: str, other: str) -> Check:
-    found = regrets.pair(method, other)
-    if found is None:
+    pair = regrets.pair(method, other)
+    if pair is None:
         return Check(claim, Verdict.OPEN, f"{method} and {other} have not played the same games.")
-    ours, theirs = found
-    words = f"{method} {VALUE.summary(over_trials(ours))} against {other} {VALUE.summary(over_trials(theirs))}"
-    noise, said = _noise(p_value(ours, theirs), len(ours))
-    words = f"{words} (mean over problems ± standard error, {len(ours)} trials): {said}."
+    value, other_value = (VALUE.summary(over_trials(trials)) for trials in pair)
+    count = len(pair[0])
+    noise, said = _noise(p_value(*pair), count)
+    words = (
+        f"{method} {value} against {other} {other_value} (mean over problems ± standard error, {count} trials): {said}."
+    )
     return Check(claim, Verdict.of(holds, within_noise=noise), words)
 
 

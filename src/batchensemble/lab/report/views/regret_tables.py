@@ -81,11 +81,10 @@ def paired_table(against: str) -> View:
 
 
 def _pair(regrets: Regrets, method: str, against: str, problems: Sequence[str]) -> tuple[Cell, Cell]:
-    found = regrets.pair(method, against, problems)
-    if found is None:
+    pair = regrets.pair(method, against, problems)
+    if pair is None:
         return Cell(), Cell()
-    ours, theirs = found
-    return Cell(over_trials(ours - theirs)), Cell(Summary(p_value(ours, theirs), None, len(ours)))
+    return Cell(over_trials(pair[0] - pair[1])), Cell(Summary(p_value(*pair), None, len(pair[0])))
 
 
 def rewards_table(problem: str, *, source: str = "") -> View:

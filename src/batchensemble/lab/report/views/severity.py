@@ -1,6 +1,8 @@
 """Box plots by severity: what corruption does to accuracy and calibration."""
 
 from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from batchensemble.lab.report.circumstances import circumstances
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 Boxes = dict[int, list[float]]
 """By severity, one number per corruption: the mean over seeds."""
+Content = tuple[str, dict[str, Boxes], Quantity]
+"""What one panel shows: a heading, the boxes by method, and what they show."""
 
 HOW = (
     "Boxes span the quartiles over the kinds of corruption, with a line at the median and whiskers to the mildest and "
@@ -32,73 +36,76 @@ def by_severity(*metrics: str | Quantity) -> View:
     shown = tuple(map(quantity, metrics))
 
     def view(evidence: Evidence) -> Figure:
-        every = [
+        found = [
             (", ".join(filter(None, (title, one.heading))), boxes, one)
             for title, part in evidence.apart("method").items()
             for one in shown
             if (boxes := _boxes(part, one.metric))
         ]
-        if not every:
+        if not found:
             raise NotMeasured("no run has been measured under corruption")
 
-        def draw(canvas: "Canvas") -> None:
-            panels = grid(canvas, len(every), across=1, sharex=True)
-            for panel, (heading, boxes, one) in zip(panels, every, strict=True):
-                _panel(panel, boxes, one)
-                panel.set_ylabel(heading)
-            panels[-1].set_xlabel("severity of the corruption")
-            legend(canvas, panels)
-
-        methods = "; ".join(dict.fromkeys(method for _, boxes, _ in every for method in boxes))
+        methods = "; ".join(dict.fromkeys(method for _, boxes, _ in found for method in boxes))
         alt = f"Box plots of {' and '.join(one.name for one in shown)} by severity for {methods}."
-        size = (WIDTH * 1.2, 0.7 + 2.5 * len(every))
+        size = (WIDTH * 1.2, 0.7 + 2.5 * len(found))
+        draw = partial(_draw, drawn=found)
         return Figure("severity", "Under corruption", f"{HOW} {circumstances(evidence)}", alt, draw, size)
 
     return view
 
 
+def _draw(canvas: "Canvas", drawn: Sequence[Content]) -> None:
+    axes = grid(canvas, len(drawn), across=1, sharex=True)
+    for panel, (heading, boxes, shown) in zip(axes, drawn, strict=True):
+        _panel(panel, boxes, shown)
+        panel.set_ylabel(heading)
+    axes[-1].set_xlabel("severity of the corruption")
+    legend(canvas, axes)
+
+
 def _boxes(evidence: Evidence, metric: str) -> dict[str, Boxes]:
-    """One number per corruption, by method and severity."""
-    found = {}
-    for method, part in evidence.by("method").items():
-        cells: dict[tuple[int, str], list[float]] = defaultdict(list)
-        for _, shift in part.with_metric("shift"):
-            for row in shift:
-                if row.get(metric) is not None:
-                    cells[row["severity"], row["corruption"]].append(row[metric])
-        boxes: Boxes = defaultdict(list)
-        for (severity, _), numbers in sorted(cells.items()):
-            boxes[severity].append(sum(numbers) / len(numbers))
-        if boxes:
-            found[method] = boxes
-    return found
+    """The boxes of every method that has any."""
+    return {method: boxes for method, part in evidence.by("method").items() if (boxes := _means(part, metric))}
+
+
+def _means(part: Evidence, metric: str) -> Boxes:
+    by_kind: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for row in (row for _, shift in part.with_metric("shift") for row in shift):
+        if row.get(metric) is not None:
+            by_kind[row["severity"], row["corruption"]].append(row[metric])
+    boxes: Boxes = defaultdict(list)
+    for (severity, _), numbers in sorted(by_kind.items()):
+        boxes[severity].append(sum(numbers) / len(numbers))
+    return boxes
 
 
 def _panel(panel: "Axes", boxes: dict[str, Boxes], shown: Quantity) -> None:
     width = min(0.8 / len(boxes), 0.3)
     severities = sorted({severity for by_severity in boxes.values() for severity in by_severity})
     for place, (method, colour) in enumerate(colours(boxes).items()):
-        drawn = {
-            severity + (place - (len(boxes) - 1) / 2) * width: [shown.shown(number) for number in numbers]
-            for severity, numbers in boxes[method].items()
-        }
-        alone = {x: numbers[0] for x, numbers in drawn.items() if len(numbers) == 1}
+        aside = (place - (len(boxes) - 1) / 2) * width
+        by_place = {severity + aside: [*map(shown.scaled, numbers)] for severity, numbers in boxes[method].items()}
+        alone = {x: numbers[0] for x, numbers in by_place.items() if len(numbers) == 1}
         panel.plot(list(alone), list(alone.values()), "D", color=colour, markersize=4)
-        panel.boxplot(
-            [numbers for x, numbers in drawn.items() if x not in alone],
-            positions=[x for x in drawn if x not in alone],
-            widths=0.82 * width,
-            whis=(0, 100),
-            patch_artist=True,
-            manage_ticks=False,
-            showfliers=False,
-            label=method,
-            boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
-            medianprops={"color": INK, "linewidth": 1.4},
-            whiskerprops={"color": colour},
-            capprops={"color": colour},
-        )
+        _draw_boxes(panel, {x: by_place[x] for x in by_place if x not in alone}, method, colour, 0.82 * width)
     panel.set_xticks(severities, [str(severity) if severity else "clean" for severity in severities])
     panel.set_xlim(severities[0] - 0.5, severities[-1] + 0.5)
     panel.grid(visible=False, axis="x")
     panel.tick_params(axis="x", length=0, color=INK)
+
+
+def _draw_boxes(panel: "Axes", numbers: dict[float, list[float]], method: str, colour: str, width: float) -> None:
+    panel.boxplot(
+        list(numbers.values()),
+        positions=list(numbers),
+        widths=width,
+        whis=(0, 100),
+        patch_artist=True,
+        manage_ticks=False,
+        showfliers=False,
+        label=method,
+        boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.85},
+        medianprops={"color": INK, "linewidth": 1.4},
+        whiskerprops={"color": colour},
+        capprops={"color": colour},
+    )

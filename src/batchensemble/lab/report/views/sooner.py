@@ -38,15 +38,15 @@ def sooner(metric: str, this: Labels, than: Labels, claim: str, *, x: str = "ste
 
     def view(evidence: Evidence) -> Check:
         seeds = [_curves(evidence, metric, x, labels) for labels in (this, than)]
-        ours, theirs = map(_mean_curve, seeds)
-        if ours is None or theirs is None:
-            absent = ", ".join((this if ours is None else than).values())
+        curve, rival = map(_mean_curve, seeds)
+        if curve is None or rival is None:
+            absent = ", ".join((this if curve is None else than).values())
             return Check(claim, Verdict.OPEN, f"No {quantity(metric).name} of {absent}.")
-        goal = float(theirs[1].min())
-        took, other = _first(*ours, goal), _first(*theirs, goal)
-        words = f"To the {goal:.3f} that {', '.join(than.values())} reaches after {other:,.0f} {x}, it "
-        speed = other / took  # 0 if it did not get there
-        agree = len({_speed(one, rival) >= times for one, rival in product(*seeds)} | {speed >= times}) == 1
+        goal = float(rival[1].min())
+        took, rival_took = _first(*curve, goal), _first(*rival, goal)
+        words = f"To the {goal:.3f} that {', '.join(than.values())} reaches after {rival_took:,.0f} {x}, it "
+        speed = _speed(curve, rival)
+        agree = len({_speed(*pair) >= times for pair in product(*seeds)} | {speed >= times}) == 1
         verdict = Verdict.of(speed >= times, within_noise=not agree, one_seed=min(map(len, seeds)) < 2)
         reached = "does not get" if math.isinf(took) else f"took {took:,.0f}: {speed:.2f} times as fast"
         return Check(claim, verdict, f"{words}{reached}.")
@@ -72,10 +72,10 @@ def _mean_curve(curves: Sequence[Curve]) -> Curve | None:
     return took, reached
 
 
-def _speed(ours: Curve, theirs: Curve) -> float:
-    """How many times as fast ours gets to the lowest value of theirs; 0 if it never does."""
-    goal = float(theirs[1].min())
-    return _first(*theirs, goal) / _first(*ours, goal)
+def _speed(curve: Curve, rival: Curve) -> float:
+    """How many times as fast a curve gets to the lowest value of its rival; 0 if it never does."""
+    goal = float(rival[1].min())
+    return _first(*rival, goal) / _first(*curve, goal)
 
 
 def _first(took: NDArray[np.float64], reached: NDArray[np.float64], goal: float) -> float:

@@ -1,4 +1,8 @@
-"""What a view is."""
+"""What a view is.
+
+Views are made by functions that take what a user chooses; a figure's drawing is a function of its own, `_draw`, that is
+given all it draws and knows no evidence.
+"""
 
 from collections.abc import Callable
 

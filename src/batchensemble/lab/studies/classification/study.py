@@ -129,32 +129,32 @@ class Outcome(NamedTuple):
 
 def measure_clean(setup: Setup) -> Outcome:
     """Measure quality, calibration and diversity on the test set, and keep predictions and logs of training."""
-    ours = setup.trained_or_recorded(setup.settings.recipe)
-    prediction, labels = ours.on_test()
-    metrics = {**quality(prediction, labels), **_on_training_images(setup, ours), "log": ours.curves()}
-    return Outcome(ours, metrics, arrays_of(prediction, labels))
+    classifier = setup.trained_or_recorded(setup.settings.recipe)
+    prediction, labels = classifier.on_test()
+    metrics = {**quality(prediction, labels), **_on_training_images(setup, classifier), "log": classifier.curves()}
+    return Outcome(classifier, metrics, arrays_of(prediction, labels))
 
 
-def _on_training_images(setup: Setup, ours: Classifier | RecordedClassifier) -> dict[str, float]:
+def _on_training_images(setup: Setup, classifier: Classifier | RecordedClassifier) -> dict[str, float]:
     """The accuracy on training images, for which records keep no predictions."""
-    if isinstance(ours, RecordedClassifier):
+    if isinstance(classifier, RecordedClassifier):
         return {}
     # As many training images as there are test images are enough.
     train = setup.trainer.train.take(torch.arange(min(len(setup.test), len(setup.trainer.train))))
-    prediction = replace(ours, samples=1).predict(train)
+    prediction = replace(classifier, samples=1).predict(train)
     return {"train_accuracy": scores(prediction, train.labels.cpu())["accuracy"]}
 
 
 def measure_corruptions(setup: Setup) -> Outcome:
     """Measure every corruption at every severity, and the clean images as severity zero."""
-    ours = setup.trained(setup.settings.recipe)
+    classifier = setup.trained(setup.settings.recipe)
     rows = []
     for name, severity, images in corrupted_sets(setup.test, setup.settings.corruptions, setup.context):
-        found = scores(ours.predict(images), images.labels)
+        found = scores(classifier.predict(images), images.labels)
         rows.append({"corruption": name, "severity": severity, **found})
     corrupted = [row for row in rows if row["severity"]]
     means = {f"corrupted_{name}": _mean(corrupted, name) for name in ("accuracy", "nll", "brier", "ece")}
-    return Outcome(ours, {"shift": rows, **means}, {})
+    return Outcome(classifier, {"shift": rows, **means}, {})
 
 
 def _mean(rows: list[dict[str, Any]], name: str) -> float:
@@ -163,18 +163,18 @@ def _mean(rows: list[dict[str, Any]], name: str) -> float:
 
 def measure_unseen(setup: Setup) -> Outcome:
     """Compare the entropy on the test set with that on images of classes never seen in training."""
-    ours = setup.trained(setup.settings.recipe)
+    classifier = setup.trained(setup.settings.recipe)
     unseen = UNSEEN[setup.settings.recipe.data](setup.context.data)
-    known, unknown = ours.predict(setup.test), ours.predict(unseen)
+    known, unknown = classifier.predict(setup.test), classifier.predict(unseen)
     metrics = {**scores(known, setup.test.labels), **detection(known, unknown), "unseen": unseen.name}
     arrays = {"entropy_known": known.entropy.numpy(), "entropy_unknown": unknown.entropy.numpy()}
-    return Outcome(ours, metrics, arrays)
+    return Outcome(classifier, metrics, arrays)
 
 
 def measure_pictures(setup: Setup) -> Outcome:
     """Keep a few test images with every member's logits for them, beside those of one network."""
-    ours = setup.trained_or_recorded(setup.settings.recipe)
-    prediction, labels = ours.on_test()
+    classifier = setup.trained_or_recorded(setup.settings.recipe)
+    prediction, labels = classifier.on_test()
     alone, _ = setup.trained_or_recorded(setup.settings.against or Recipe()).on_test()
     prediction, alone = as_kept(prediction), as_kept(alone)
     rows = choose_pictures(prediction, alone, labels, setup.run.seed)
@@ -185,7 +185,7 @@ def measure_pictures(setup: Setup) -> Outcome:
         "single": alone.outputs[0, rows].numpy(),
         "rows": rows.numpy(),
     }
-    return Outcome(ours, {**scores(prediction, labels), "class_names": list(setup.test.class_names)}, arrays)
+    return Outcome(classifier, {**scores(prediction, labels), "class_names": list(setup.test.class_names)}, arrays)
 
 
 MEASURES: dict[Test, Callable[[Setup], Outcome]] = {

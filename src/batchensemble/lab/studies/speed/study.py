@@ -50,30 +50,38 @@ def _measured(case: Case, settings: Settings, device: torch.device, progress: Pr
     return timing.measure({**case.denominators, **case.ways}, device, settings.repeats, compiled, begin)
 
 
-def _rows(case: Case, found: Measures) -> Iterator[dict[str, Any]]:
+def _rows(case: Case, measures: Measures) -> Iterator[dict[str, Any]]:
     """Every way over every denominator, as far as both were measured."""
     for way, denominator in itertools.product(case.ways, case.denominators):
-        ours, theirs = found[way], found[denominator]
-        if ours is not None and theirs is not None:
-            yield _row(case.name, way, ours, denominator, theirs)
+        above, below = measures[way], measures[denominator]
+        if above is not None and below is not None:
+            yield _row(case.name, way, above, denominator, below)
 
 
 def _too_large(measured: Iterable[tuple[Case, Measures]]) -> dict[str, str]:
     """What could not be measured for want of memory."""
     return {
         f"{case.name}: {name}": "it does not fit in memory"
-        for case, found in measured
-        for name, made in found.items()
-        if made is None
+        for case, measures in measured
+        for name, measure in measures.items()
+        if measure is None
     }
 
 
-def _row(case: str, way: str, ours: Measure, denominator: str, theirs: Measure) -> dict[str, Any]:
-    measured = {"case": case, "way": way, "how": ours.how, "ms": ours.ms, "mib": ours.mib}
-    below = {"denominator": denominator, "denominator_how": theirs.how}
-    below |= {"denominator_ms": theirs.ms, "denominator_mib": theirs.mib}  # type: ignore[dict-item]
-    memory = ours.mib / theirs.mib if ours.mib is not None and theirs.mib else None
-    return {**measured, **below, "ratio": ours.ms / theirs.ms, "memory_ratio": memory}
+def _row(case: str, way: str, above: Measure, denominator: str, below: Measure) -> dict[str, Any]:
+    return {
+        "case": case,
+        "way": way,
+        "how": above.how,
+        "ms": above.ms,
+        "mib": above.mib,
+        "denominator": denominator,
+        "denominator_how": below.how,
+        "denominator_ms": below.ms,
+        "denominator_mib": below.mib,
+        "ratio": above.ms / below.ms,
+        "memory_ratio": above.mib / below.mib if above.mib is not None and below.mib else None,
+    }
 
 
 SPEED = Study("speed", run, timed=True)

@@ -38,13 +38,13 @@ def measure(
     whatever else the machine does affects them alike. What cannot be compiled runs eagerly, and `how` says so.
     `begin` is called with each name when its work is built.
     """
-    told = {name: partial(_told, begin, name, make) for name, make in makes.items()}
+    announced = {name: partial(_announced, begin, name, make) for name, make in makes.items()}
     if device.type == "cpu":
-        return _in_turns(told, repeats, compiled)
-    return {name: _alone(make, device, repeats, compiled) for name, make in told.items()}
+        return _in_turns(announced, repeats, compiled)
+    return {name: _alone(make, device, repeats, compiled) for name, make in announced.items()}
 
 
-def _told(begin: Callable[[str], object], name: str, make: Make, compiled: bool) -> Work:
+def _announced(begin: Callable[[str], object], name: str, make: Make, compiled: bool) -> Work:
     begin(name)
     return make(compiled)
 
