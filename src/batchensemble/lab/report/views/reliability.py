@@ -41,8 +41,7 @@ def reliability_diagrams() -> View:
         drawn = {name: diagram for name, part in kinds.items() if (diagram := _diagram(part)) is not None}
         if not drawn:
             raise NotMeasured("no run has kept its predictions")
-        methods = len(evidence.labels("method"))
-        across = min(len(drawn), rows_of(methods, rows_of(methods, MOST)))  # six as three and three, not five and one
+        across = rows_of(len(drawn), rows_of(len(drawn), MOST))  # six as three and three, not five and one
         alt = f"Reliability diagrams of {'; '.join(drawn)}."
         said = (HOW.format(few=FEW), not_drawn(kinds, *ARRAYS), circumstances(evidence))
         size = (0.8 + 1.75 * across, 0.5 + 3.0 * rows_of(len(drawn), across))
@@ -102,6 +101,7 @@ def _panel(above: "Axes", below: "Axes", diagram: Reliability) -> None:
     above.set(xlim=(0, 1), ylim=(0, 1), xticks=(0, 0.5, 1), xticklabels=("0", "0.5", "1"))
     share = (diagram.count / diagram.count.sum()).numpy()[there]
     below.bar(left, share, width, align="edge", color=MUTED, linewidth=0)
+    below.set(ylim=(0, 1), yticks=(0, 1))
 
 
 def _headline(name: str, part: Evidence) -> str:
