@@ -10,6 +10,7 @@ from layer_cases import M, randomise
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.nn.routing.route import Route, travel
 
 N, L, S, E, H = 2, 3, 4, 4, 2
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
@@ -90,6 +91,20 @@ def test_a_mask_that_fits_neither_rows_nor_copies_is_refused() -> None:
     layer, (q, k, v) = attention({}), inputs({})
     with pytest.raises(ValueError, match="attn_mask has 5 entries on its first axis, expected 12"):
         layer(*(torch.cat([t] * M) for t in (q, k, v)), attn_mask=torch.zeros(5, L, S, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("owner", [None, 1, torch.arange(M * N) % M], ids=["dealt", "one", "ids"])
+@pytest.mark.parametrize("name", ["attn_mask", "key_padding_mask"])
+def test_rows_that_are_there_once_need_a_mask_each(name: str, owner: Any) -> None:
+    layer, given = attention({}), [torch.cat([t] * M) for t in inputs({})]
+    mask = {name: torch.zeros((N * H, L, S) if name == "attn_mask" else (N, S), dtype=torch.float64)}
+    with pytest.raises((RuntimeError, AssertionError)):
+        layer.plain(0)(*given, **mask)
+    for part in layer.modules():
+        part.routed = True
+    with pytest.raises(ValueError, match=f"{name} has"):
+        travel(Route(M, M * N, owner), layer, *given, **mask)
+    travel(Route(M, M * N, None, repeated=M), layer, *given, **mask)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

@@ -11,6 +11,7 @@ from batchensemble.nn.init import Fast
 from batchensemble.nn.layers.converted import Pick
 from batchensemble.nn.layers.linear import Linear, linear_of
 from batchensemble.nn.layers.member import FastModule, put_
+from batchensemble.nn.routing.layer_input import copies_of_the_batch
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
@@ -141,9 +142,10 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         found = mask.shape[0]  # not len, which would fix the batch size in an export
         if found == size:
             return mask
-        if found * self.q_proj.members != size:
+        copies = copies_of_the_batch(self.q_proj)
+        if found * copies != size:
             raise ValueError(f"{name} has {found} entries on its first axis, expected {size}")
-        return torch.cat([mask] * self.q_proj.members)
+        return torch.cat([mask] * copies)
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
