@@ -15,6 +15,7 @@ from batchensemble.ensemble.answers import Answers, Field
 from batchensemble.ensemble.axis import Edge, Given
 from batchensemble.ensemble.compiling import bound_copy, compile_arguments
 from batchensemble.ensemble.places import Batch, Finder, no_rows_message, unfold
+from batchensemble.ensemble.precision import explain_types
 from batchensemble.ensemble.settings import Settings
 from batchensemble.ensemble.signature import forward_with, with_member
 from batchensemble.ensemble.stand_in import StandIn
@@ -256,7 +257,8 @@ class Ensemble(StandIn):
             if reason := why_it_fails(self.net, error, self.conversion.converted):
                 raise RuntimeError(reason) from error
             cut = fans.what_the_cut_changes(self.settings.fan_out or "", kwargs)
-            if note := cut or (batch.explain(error) if batch is not None else ""):
+            types = explain_types(self.net, error, (args, kwargs))
+            if note := types or cut or (batch.explain(error) if batch is not None else ""):
                 error.add_note(note)
             raise
         route = current()
