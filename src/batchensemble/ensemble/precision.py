@@ -22,6 +22,4 @@ def explain_types(net: nn.Module, error: Exception, inputs: Any) -> str:
     if strange is None or len(weights) != 1 or "type" not in str(error):
         return ""
     (own,) = weights
-    return (
-        f"the weights are {own}, and the network got an input of {strange}: give it x.to({own}), or cast the network"
-    )
+    return f"the weights are {own}, and the network got an input of {strange}: give it x.to({own}), or cast the network"
