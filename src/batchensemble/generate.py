@@ -164,7 +164,7 @@ class _Encoder:
         together = self._owner is None and not late
         copies = len(model) if together else 1
         inputs = edge.repeat(edge.given((), inputs), copies).kwargs
-        route = Route(len(model), rows * copies, self._owner, 0, model.settings.fan_out)
+        route = Route(len(model), rows * copies, self._owner, 0, model.settings.fan_out, repeated=copies)
         return travel(route, self._run, inputs)
 
     def _run(self, inputs: dict[str, Any]) -> Any:

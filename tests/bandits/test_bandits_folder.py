@@ -1,7 +1,9 @@
 """A folder brings everything back: after an end, a kill at any byte, a full disk; damage is named."""
 
+import copy
 import errno
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -328,6 +330,17 @@ def test_a_closed_sampler_keeps_nothing_and_says_so(tmp_path):
         with pytest.raises(ValueError, match="was closed"):
             happen()
     assert equal(state(sampler), before)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickle.dumps])
+def test_a_sampler_with_a_folder_is_not_copied(copied, tmp_path):
+    sampler = filled(folder=tmp_path)
+    with pytest.raises(TypeError, match=r"journal is written by one sampler alone.* save\(path\)"):
+        copied(sampler)
+    sampler.act(some(2))  # it goes on
+    sampler.close()
+    with pytest.raises(ValueError, match="closed"):
+        copy.deepcopy(sampler).act(some(2))
 
 
 def test_decisions_without_weights(tmp_path):

@@ -1,5 +1,7 @@
 """Decisions, delayed rewards, learning, files; errors that change nothing."""
 
+import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -323,6 +325,33 @@ def test_a_truncated_file_and_one_of_another_network(tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="damaged"):
         ThompsonSampler.load(path, network())
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda sampler: pickle.loads(pickle.dumps(sampler))])
+def test_a_copy_goes_on_as_the_original_would(copied):
+    sampler, before = filled(), state(filled())
+    twin = copied(sampler)
+    for one in (twin, sampler):
+        assert equal(state(one), before)  # the twin has changed nothing of the original
+        made = one.act(some(10, seed=9))
+        one.update(made.ids, made.arms.float())
+        assert not equal(state(one), before)
+    assert equal(state(twin), state(sampler))
+
+
+def test_what_is_copied_beside_a_sampler_stays_its_own():
+    sampler = filled()
+    twin, model = copy.deepcopy((sampler, sampler.model))
+    assert twin.model is model is not sampler.model
+
+
+def test_a_sampler_is_copied_between_decisions():
+    sampler = filled(0)
+    with ThreadPoolExecutor(4) as pool:
+        decisions = [pool.submit(sampler.act, some(5, seed)) for seed in range(40)]
+        copies = list(pool.map(copy.deepcopy, [sampler] * 10))
+        assert all(job.result() for job in decisions)
+    assert all(twin.awaiting == twin.decided for twin in copies)
 
 
 def test_threads_share_a_sampler():

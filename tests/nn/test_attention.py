@@ -10,6 +10,7 @@ from layer_cases import M, randomise
 from torch import Tensor, nn
 
 import batchensemble as be
+from batchensemble.nn.routing.route import Route, travel
 
 N, L, S, E, H = 2, 3, 4, 4, 2
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
@@ -92,6 +93,20 @@ def test_a_mask_that_fits_neither_rows_nor_copies_is_refused() -> None:
         layer(*(torch.cat([t] * M) for t in (q, k, v)), attn_mask=torch.zeros(5, L, S, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("owner", [None, 1, torch.arange(M * N) % M], ids=["dealt", "one", "ids"])
+@pytest.mark.parametrize("name", ["attn_mask", "key_padding_mask"])
+def test_rows_that_are_there_once_need_a_mask_each(name: str, owner: Any) -> None:
+    layer, given = attention({}), [torch.cat([t] * M) for t in inputs({})]
+    mask = {name: torch.zeros((N * H, L, S) if name == "attn_mask" else (N, S), dtype=torch.float64)}
+    with pytest.raises((RuntimeError, AssertionError)):
+        layer.plain(0)(*given, **mask)
+    for part in layer.modules():
+        part.routed = True
+    with pytest.raises(ValueError, match=f"{name} has"):
+        travel(Route(M, M * N, owner), layer, *given, **mask)
+    travel(Route(M, M * N, None, repeated=M), layer, *given, **mask)
+
+
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("shape", [(1, S), (L, 1), (N * H * M, 1, S), (N * M, 1)], ids=str)
 def test_a_mask_is_not_stretched(shape: tuple[int, ...], batch_first: bool) -> None:
@@ -111,6 +126,37 @@ def test_what_torch_refuses_is_refused() -> None:
         layer(*(torch.cat([t] * M) for t in (q, k, v)), is_causal=True)
     with pytest.raises(ValueError, match="members need a batch"):
         layer(q[0], k[0], v[0])
+
+
+@pytest.mark.parametrize("name", ["attn_mask", "key_padding_mask"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8])
+def test_masks_of_integers_are_refused(name: str, dtype: torch.dtype) -> None:
+    layer, given = attention({}), inputs({})
+    mask = {name: torch.ones((L, S) if name == "attn_mask" else (N, S), dtype=dtype)}
+    with pytest.raises(AssertionError, match=f"floating types of {name}"):
+        layer.plain(0)(*given, **mask)
+    with pytest.raises(ValueError, match=rf"{name} must be boolean .* got {dtype}"):
+        layer(*(torch.cat([t] * M) for t in given), **of_members(mask))
+
+
+@pytest.mark.parametrize("shape", [(N * M, 1, S), (S,)], ids=str)
+def test_a_padding_mask_has_two_axes(shape: tuple[int, ...]) -> None:
+    layer, given = attention({}), [torch.cat([t] * M) for t in inputs({})]
+    with pytest.raises(ValueError, match="key_padding_mask has shape"):
+        layer(*given, key_padding_mask=torch.zeros(shape, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("single", [(0,), (1, 2), (2,)], ids=["query", "key and value", "value"])
+def test_a_single_row_does_not_serve_all(single: tuple[int, ...], batch_first: bool) -> None:
+    layer, axis = attention({}, batch_first), 0 if batch_first else 1
+    given = [t.narrow(axis, 0, 1) if at in single else t for at, t in enumerate(inputs({}, batch_first))]
+    with pytest.raises((RuntimeError, AssertionError)):
+        layer.plain(0)(*given)
+    for part in layer.modules():
+        part.routed = True
+    with pytest.raises(ValueError, match=f"as many rows on axis {axis}, got shapes"):
+        travel(Route(M, N, 1), layer, *given)
 
 
 def test_dropout_only_in_training() -> None:

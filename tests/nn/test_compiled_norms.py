@@ -93,6 +93,26 @@ def test_one_graph_for_all_sizes_may_have_several_convolutions(norm: str) -> Non
     )
 
 
+class Twice(nn.Module):
+    """Both layers are called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.same = nn.Sequential(nn.Conv2d(2, 2, 3, padding=1, bias=False), nn.BatchNorm2d(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.same(torch.relu(self.same(x))).mean((2, 3))
+
+
+@both_norms
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_norm_may_be_called_twice(norm: str, dynamic: bool | None) -> None:
+    torch.manual_seed(0)
+    model = be.convert(Twice(), MEMBERS, init="normal", norm=norm).double().train()
+    twin = copy.deepcopy(model)
+    torch.testing.assert_close(trained(twin, compiled(twin, dynamic)), trained(model, model), rtol=1e-9, atol=1e-12)
+
+
 @both_norms
 def test_a_fast_weight_of_zero_has_the_gradient_of_a_tiny_one(norm: str) -> None:
     model, twin = ensemble(norm), ensemble(norm)

@@ -88,7 +88,6 @@ LEFT = {
     "pruned weight": (lambda: prune.random_unstructured(nn.Linear(4, 4), "weight", 0.5), "computed from other"),
     "pruned bias": (lambda: prune.random_unstructured(nn.Linear(4, 4), "bias", 0.5), "computed from other"),
     "bilinear": (lambda: nn.Bilinear(4, 4, 4), "no rank-one form of Bilinear"),
-    "bag": (lambda: nn.EmbeddingBag(4, 4), "no rank-one form of EmbeddingBag"),
 }
 
 

@@ -148,8 +148,18 @@ def test_a_state_of_as_many_layers_as_rows_is_named() -> None:
 @pytest.mark.parametrize("shape", [(1, 2, H), (2, N, H), (1, N + 1), (M, 1, N, H)])
 def test_a_state_that_fits_no_rows_is_refused(shape: tuple[int, ...]) -> None:
     model = stateful("GRU", {"batch_first": True})
-    with pytest.raises(ValueError, match=r"expected \(1, 4, size\), or for all members alike"):
+    with pytest.raises(ValueError, match=r"expected \(1, 4, size\)\. Where"):
         model(batch({"batch_first": True}), torch.zeros(shape, dtype=torch.float64), member=IDS)
+
+
+@pytest.mark.parametrize("member", [None, 1])
+def test_rows_that_are_there_once_need_a_state_each(member: int | None) -> None:
+    model, state = stateful("GRU", {"batch_first": True}).train(), torch.zeros(1, 2, H, dtype=torch.float64)
+    x = batch({"batch_first": True}, rows=2 * M)
+    with pytest.raises(ValueError, match=r"expected \(1, 6, size\)\. Where"):
+        model(x, state, member=member)
+    with pytest.raises(ValueError, match=r"expected \(1, 18, size\), or for all members alike \(1, 6, size\)\. Where"):
+        model.members(x, state)
 
 
 @every_kind

@@ -6,7 +6,7 @@ import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import safetensors.torch
 from torch import Tensor
@@ -57,6 +57,12 @@ class Journal:
 
     def __bool__(self) -> bool:
         return self._end > 0
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self.path} is written by one sampler alone, so a sampler with a folder can be neither copied nor "
+            "pickled: write it to a file with save(path), and load that"
+        )
 
     def events(self) -> Iterator[Event]:
         """All events, from the first on."""

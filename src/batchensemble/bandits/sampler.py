@@ -1,5 +1,6 @@
 """Thompson sampling for services: decisions by id, rewards whenever they come, nothing lost in between."""
 
+import copy
 import os
 import threading
 import warnings
@@ -26,6 +27,7 @@ class ThompsonSampler:
     """Decides by asking one member, drawn anew for every context, and learns from the rewards.
 
     Members that agree exploit, members that differ explore: an arm is tried as often as members think it is best.
+    A deep copy decides and learns as the original would; one with a folder cannot be copied.
 
     Args:
         model_or_net: a network from contexts `(N, ...)` to what every arm gives, `(N, arms)`, which is copied and
@@ -69,7 +71,7 @@ class ThompsonSampler:
         self._trainer = Trainer(self.model, training or Training(), loss)
         self._ledger = Ledger(buffer)
         self._contexts = Contexts(self.model)
-        self._lock = threading.RLock()
+        self._lock = _Lock()
         self._journal: Journal | None = None
         self._closed = False
         if folder is not None:
@@ -157,6 +159,13 @@ class ThompsonSampler:
             x = self._contexts.checked(contexts)
             with self._contexts.fitting(x):
                 return self.model.predict(x.to(self.model.device))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        with self._lock:  # no thread may change it meanwhile
+            twin = copy.copy(self)
+            memo[id(self)] = twin
+            twin.__dict__ = copy.deepcopy(self.__dict__, memo)
+            return twin
 
     # ---- checking --------------------------------------------------------------------------------------------------
 
@@ -300,6 +309,22 @@ class ThompsonSampler:
         sampler.trainings = header["trainings"]
         sampler._contexts.shape = None if header["shape"] is None else tuple(header["shape"])
         return sampler
+
+
+class _Lock:
+    """A lock that one thread may take several times; a deep copy and a pickled one are locks of their own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
 
 
 def _ensemble(model_or_net: nn.Module, members: int | None, seed: int) -> Ensemble:

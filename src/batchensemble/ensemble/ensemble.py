@@ -15,6 +15,7 @@ from batchensemble.ensemble.answers import Answers, Field
 from batchensemble.ensemble.axis import Edge, Given
 from batchensemble.ensemble.compiling import bound_copy, compile_arguments
 from batchensemble.ensemble.places import Batch, Finder, no_rows_message, unfold
+from batchensemble.ensemble.precision import explain_types
 from batchensemble.ensemble.settings import Settings
 from batchensemble.ensemble.signature import forward_with, with_member
 from batchensemble.ensemble.stand_in import StandIn
@@ -162,7 +163,7 @@ class Ensemble(StandIn):
         given = self.edge.repeat(given, copies)
         before = self.edge.before_rows(given.args, given.kwargs)
         batch = Batch(self.settings.batch_dim, len(self), rows * copies, late, before)
-        output = self._repeated(given, batch)
+        output = self._repeated(given, batch, copies)
         answer = Field.find(output, self.settings.output).get(output)
         places = self._finder.find(output, answer, batch, lambda: (self.training, constants(given[:2])))
         place = next(place for tensor, place in zip(tensors(output), places, strict=True) if tensor is answer)
@@ -170,11 +171,12 @@ class Ensemble(StandIn):
             raise ValueError(no_rows_message(answer, rows, len(self)))
         return unfold(output, places, len(self), copies), place.axis
 
-    def _repeated(self, given: Given, batch: Batch) -> Any:
-        """What the network returns for the batch, repeated for every member."""
+    def _repeated(self, given: Given, batch: Batch, already: int) -> Any:
+        """What the network returns for the batch, of which there may be copies already, repeated for every member."""
         args, kwargs, _ = self.edge.repeat(given, batch.members, batch.late)
-        count, copies = (batch.rows, batch.members) if batch.late else (batch.rows * batch.members, 1)
-        return travel(self._route(count, None, copies, batch.before), self._run, args, kwargs, batch)
+        late, here = (batch.members, 1) if batch.late else (1, batch.members)
+        route = self._route(batch.rows * here, None, copies=late, before=batch.before, repeated=here * already)
+        return travel(route, self._run, args, kwargs, batch)
 
     def predict(self, *args: Any, batch_size: int | None = None, **kwargs: Any) -> Prediction:
         """All members' answers and their uncertainty, without gradients, in evaluation mode.
@@ -242,8 +244,8 @@ class Ensemble(StandIn):
             return None
         return torch.arange(rows, device=device) * members // rows
 
-    def _route(self, rows: int, owner: int | Tensor | None, copies: int = 1, before: tuple[int, ...] = ()) -> Route:
-        return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, copies, before)
+    def _route(self, rows: int, owner: int | Tensor | None, **more: Any) -> Route:
+        return Route(len(self), rows, owner, self.settings.batch_dim, self.settings.fan_out, **more)
 
     def _run(self, args: Sequence[Any], kwargs: Any, batch: Batch | None = None) -> Any:
         """Call the network under the current route, and explain its errors where their cause is known."""
@@ -255,7 +257,8 @@ class Ensemble(StandIn):
             if reason := why_it_fails(self.net, error, self.conversion.converted):
                 raise RuntimeError(reason) from error
             cut = fans.what_the_cut_changes(self.settings.fan_out or "", kwargs)
-            if note := cut or (batch.explain(error) if batch is not None else ""):
+            types = explain_types(self.net, error, (args, kwargs))
+            if note := types or cut or (batch.explain(error) if batch is not None else ""):
                 error.add_note(note)
             raise
         route = current()

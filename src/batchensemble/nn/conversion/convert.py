@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from batchensemble.nn.conversion import fast_path
-from batchensemble.nn.conversion.kinds import kind_with_members, shared_norms
+from batchensemble.nn.conversion.kinds import kind_with_members, shared_layers
 from batchensemble.nn.conversion.selection import Rule, Selection, tied_modules
 from batchensemble.nn.conversion.swap import swap_
 from batchensemble.nn.init import Fast, Init
@@ -69,7 +69,7 @@ def convert_(
     if not swaps:
         why = f"left as they are: {left}" if left else "the network has no layers at all that could have members"
         raise ValueError(f"nothing was selected that can be converted; {why}")
-    net = swap_(net, {**shared_norms(net), **swaps})
+    net = swap_(net, {**shared_layers(net), **swaps})
     fast_path.off_(net)
     return net, Conversion(tuple(converted), left)
 

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from batchensemble.nn.layers import convolutions, norm, shared_norm
 from batchensemble.nn.layers.attention import MultiheadAttention
-from batchensemble.nn.layers.converted import OURS
+from batchensemble.nn.layers.bags import EmbeddingBag
+from batchensemble.nn.layers.converted import OURS, mark_routed_
 from batchensemble.nn.layers.embedding import Embedding
 from batchensemble.nn.layers.linear import Linear
 from batchensemble.nn.layers.member import MemberModule
@@ -32,10 +33,11 @@ _WITH_MEMBERS: dict[type[nn.Module], Any] = {
     nn.LayerNorm: norm.LayerNorm,
     nn.GroupNorm: norm.GroupNorm,
 }
-_SHARED_NORMS: dict[type[nn.Module], Any] = {
+_SHARED: dict[type[nn.Module], Any] = {
     nn.BatchNorm1d: shared_norm.BatchNorm1d,
     nn.BatchNorm2d: shared_norm.BatchNorm2d,
     nn.BatchNorm3d: shared_norm.BatchNorm3d,
+    nn.EmbeddingBag: EmbeddingBag,
 }
 
 
@@ -73,10 +75,12 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
     return None, f"there is no rank-one form of {type(module).__name__}" + (f"'s own {own}" if own else "")
 
 
-def shared_norms(net: nn.Module) -> dict[nn.Module, nn.Module]:
-    """Batch norms that all members share, each with the form that it takes inside an ensemble."""
+def shared_layers(net: nn.Module) -> dict[nn.Module, nn.Module]:
+    """Batch norms and bags that all members share, each with the form that it takes inside an ensemble."""
     return {
-        module: _SHARED_NORMS[type(module)].around(module) for module in net.modules() if type(module) in _SHARED_NORMS
+        module: mark_routed_(_SHARED[type(module)].around(module), name)
+        for name, module in net.named_modules()
+        if type(module) in _SHARED
     }
 
 

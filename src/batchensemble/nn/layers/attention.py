@@ -11,6 +11,7 @@ from batchensemble.nn.init import Fast
 from batchensemble.nn.layers.converted import Pick
 from batchensemble.nn.layers.linear import Linear, linear_of
 from batchensemble.nn.layers.member import FastModule, put_
+from batchensemble.nn.routing.layer_input import copies_of_the_batch
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
@@ -81,6 +82,7 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
             raise ValueError(f"members need a batch: query must have 3 axes, got shape {tuple(query.shape)}")
         if is_causal and attn_mask is None:
             raise ValueError("is_causal says what attn_mask is; give attn_mask too")
+        self._check_rows(query, key, value)
         mask = self._mask(query, key, attn_mask, key_padding_mask)
         q, k, v, mask = self._heads(query, key, value, mask)
         if need_weights:
@@ -116,16 +118,22 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         q, k, v = (t.unflatten(2, (self.num_heads, self.head_dim)).transpose(1, 2) for t in (q, k, v))
         return q, k, v, mask
 
+    def _check_rows(self, *inputs: Tensor) -> None:
+        """Refuse what torch refuses: a single row of keys or values would broadcast unnoticed."""
+        shapes, at = [tuple(t.shape) for t in inputs], 0 if self.batch_first else 1
+        if any(len(shape) != 3 or shape[at] != shapes[0][at] for shape in shapes):
+            raise ValueError(f"query, key and value must have as many rows on axis {at}, got shapes {shapes}")
+
     def _mask(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
         """Join both masks into one that is added to the scores, `(rows or 1, heads or 1, length, keys)`."""
         rows, at = query.shape[0 if self.batch_first else 1], (1 if self.batch_first else 0)
         mask: Tensor | None = None
         if attn_mask is not None:
-            _check_mask("attn_mask", attn_mask, query.shape[at], key.shape[at])
+            _check_mask("attn_mask", attn_mask, (2, 3), query.shape[at], key.shape[at])
             mask = _additive(attn_mask, query.dtype)
             mask = mask[None, None] if mask.ndim == 2 else self._per_head(mask, rows)
         if padding is not None:
-            _check_mask("key_padding_mask", padding, key.shape[at])
+            _check_mask("key_padding_mask", padding, (2,), key.shape[at])
             padding = self._for_every_copy("key_padding_mask", _additive(padding, query.dtype), rows)[:, None, None]
             mask = padding if mask is None else mask + padding
         return mask
@@ -141,9 +149,10 @@ class MultiheadAttention(FastModule, nn.MultiheadAttention):
         found = mask.shape[0]  # not len, which would fix the batch size in an export
         if found == size:
             return mask
-        if found * self.q_proj.members != size:
+        copies = copies_of_the_batch(self.q_proj)
+        if found * copies != size:
             raise ValueError(f"{name} has {found} entries on its first axis, expected {size}")
-        return torch.cat([mask] * self.q_proj.members)
+        return torch.cat([mask] * copies)
 
     @torch.no_grad()
     def plain(self, pick: Pick) -> nn.Module:
@@ -169,9 +178,13 @@ def _weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
     return (scores if mask is None else scores + mask).softmax(-1)
 
 
-def _check_mask(name: str, mask: Tensor, *sizes: int) -> None:
-    """Refuse what torch refuses: an axis of size one would broadcast unnoticed."""
-    if tuple(mask.shape[-len(sizes) :]) != sizes:
+def _check_mask(name: str, mask: Tensor, axes: tuple[int, ...], *sizes: int) -> None:
+    """Refuse what torch refuses: an axis of size one would broadcast unnoticed, and integers would be added."""
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise ValueError(
+            f"{name} must be boolean (True: ignore this key) or floating (added to scores), got {mask.dtype}"
+        )
+    if mask.ndim not in axes or tuple(mask.shape[-len(sizes) :]) != sizes:
         raise ValueError(f"{name} has shape {tuple(mask.shape)}, and its last axes should be {sizes}")
 
 

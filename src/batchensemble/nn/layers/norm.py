@@ -13,9 +13,9 @@ from batchensemble.nn.layers.member import MemberModule
 from batchensemble.nn.routing.layer_input import check_features, rows_of
 from batchensemble.nn.routing.rows import Rows
 from batchensemble.nn.speed.memberwise_norm import (
-    MemberwiseNorm,
     before_scale,
     compiled_members,
+    memberwise_norm,
     normalised,
     scale_and_shift,
     wide_type,
@@ -125,9 +125,9 @@ class BatchNorm(MemberNorm):
 
     def _compiled(self, z: Tensor, s: Tensor) -> Tensor:
         """`norm(z ∘ s_i)` over each member's rows, which come in equal blocks."""
-        y, mean, var, *_ = MemberwiseNorm.apply(z, s, self.weight, self.bias, self.eps, False)  # type: ignore[no-untyped-call]
+        y, mean, var, *_ = memberwise_norm(z, s, self.weight, self.bias, self.eps, shared=False)
         self._track(mean, var, mean.new_full((len(s),), z.numel() // mean.numel()))
-        return y  # type: ignore[no-any-return]
+        return y
 
     def _comes_in_pieces(self, input: Tensor, rows: Rows) -> bool:
         """Whether torch's own kernel will do, one call per member: no ids, several values for each, a momentum."""

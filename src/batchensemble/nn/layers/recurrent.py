@@ -17,7 +17,7 @@ from batchensemble.nn.init import Fast
 from batchensemble.nn.layers.converted import OURS, Pick
 from batchensemble.nn.layers.linear import Linear, linear_of
 from batchensemble.nn.layers.member import FastModule
-from batchensemble.nn.routing.layer_input import rows_of, title
+from batchensemble.nn.routing.layer_input import copies_of_the_batch, rows_of, title
 from batchensemble.nn.routing.rows import Rows
 
 # cuDNN would have the weights in one piece of memory, and advises to call flatten_parameters(). A member's weights are
@@ -120,17 +120,17 @@ class Recurrent(FastModule):
     def _for_every_copy(self, state: Tensor, count: int, rows: Rows) -> Tensor:
         """Repeat a state of the batch for every member, or fold one with a member axis, as all members return it."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
-        found = state
+        found, copies = state, copies_of_the_batch(self)
         if rows.owner is None and state.ndim == 4 and len(state) == self.members:
             found = state.movedim(0, 1).flatten(1, 2)
-        elif rows.owner is None and state.shape[1:2] == (count // self.members,):
-            found = torch.cat([state] * self.members, 1)
+        elif rows.owner is None and state.shape[1:2] == (count // copies,):
+            found = torch.cat([state] * copies, 1)
         if found.shape[:2] != (layers, count):
+            alike = f", or for all members alike ({layers}, {count // copies}, size)" if copies > 1 else ""
             raise ValueError(
                 f"{title(self)} got a state of shape {tuple(state.shape)} for {count} rows: expected "
-                f"({layers}, {count}, size), or for all members alike ({layers}, {count} / {self.members}, "
-                "size). Where the batch has as many rows as the state has layers, or as there are members, name the "
-                "state in shared_inputs."
+                f"({layers}, {count}, size){alike}. Where the batch has as many rows as the state has layers, or as "
+                "there are members, name the state in shared_inputs."
             )
         return found
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from batchensemble.nn.layers.converted import Converted, Pick
 from batchensemble.nn.routing.layer_input import check_features
-from batchensemble.nn.speed.memberwise_norm import MemberwiseNorm, before_scale, compiled_members, normalised
+from batchensemble.nn.speed.memberwise_norm import before_scale, compiled_members, memberwise_norm, normalised
 
 
 class SharedBatchNorm(Converted):
@@ -24,10 +24,10 @@ class SharedBatchNorm(Converted):
         z, s = before_scale(input, members)
         if not self.training:
             return normalised(z, s, me.running_mean, me.running_var, me.weight, me.bias, me.eps)
-        y, mean, var, *_ = MemberwiseNorm.apply(z, s, me.weight, me.bias, me.eps, True)  # type: ignore[no-untyped-call]
+        y, mean, var, *_ = memberwise_norm(z, s, me.weight, me.bias, me.eps, shared=True)
         if me.running_mean is not None and me.track_running_stats:
             _track(me, mean, var, input.numel() // input.shape[1])
-        return y  # type: ignore[no-any-return]
+        return y
 
     def plain(self, pick: Pick) -> nn.Module:
         """The norm itself."""

@@ -35,6 +35,15 @@ def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int 
     return Rows(members, owner_of(found, route.owner), axis)
 
 
+def copies_of_the_batch(layer: nn.Module) -> int:
+    """How often the batch is there, one copy after another; a bare layer on its own has a copy for every member.
+
+    By this a mask or a state that is there once is told from one that does not fit.
+    """
+    route = current()
+    return int(layer.members) if route is None else route.present  # type: ignore[arg-type]
+
+
 def _not_the_rows(layer: nn.Module, x: Tensor, axis: int, count: int) -> str:
     said = (
         f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's {count} rows, or "

@@ -29,6 +29,7 @@ class Route:
         fan_out: the fan-out module, until the batch has reached it; until then no converted layer may be called.
         copies: how many copies of the batch that module makes (1 where rows are split or name their members).
         before: if it makes any, the sizes of the axes before the rows, in the ensemble's input.
+        repeated: how many copies of the user's batch the network was given (1 where rows are split or name members).
     """
 
     members: int
@@ -38,6 +39,18 @@ class Route:
     fan_out: str | None = None
     copies: int = 1
     before: tuple[int, ...] = ()
+    repeated: int = 1
+
+    @property
+    def present(self) -> int:
+        """How many copies of the user's batch there are at this point of the pass.
+
+        Examples:
+            >>> route = Route(members=3, count=5, owner=None, fan_out="head", copies=3)
+            >>> route.present, route.fanned().present
+            (1, 3)
+        """
+        return self.repeated * (self.copies if self.fan_out is None else 1)
 
     def fanned(self) -> "Route":
         """The route after the fan-out."""

@@ -94,6 +94,16 @@ class MemberwiseNorm(torch.autograd.Function):
         return grad_x.to(x.dtype), grad_s, of_weight, of_bias, None, None
 
 
+def memberwise_norm(
+    z: Tensor, s: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, *, shared: bool
+) -> tuple[Tensor, ...]:
+    """What `MemberwiseNorm` gives, in a graph."""
+    # A product, and so a number of the graph's own: with dynamic=True a layer's number is an input of the graph, which
+    # torch 2.13 cannot hand to a Function for a second time, where a network calls its norm twice.
+    made: tuple[Tensor, ...] = MemberwiseNorm.apply(z, s, weight, bias, eps * 1.0, shared)  # type: ignore[no-untyped-call]
+    return made
+
+
 def normalised(
     x: Tensor, s: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:

@@ -1,0 +1,47 @@
+"""Bags of embeddings that all members share: torch's own, also where bags are cut out of one flat row of ids."""
+
+import torch
+from torch import Tensor, nn
+
+from batchensemble.nn.layers.converted import Converted, Pick
+from batchensemble.nn.routing.layer_input import title
+from batchensemble.nn.routing.route import current
+
+
+class EmbeddingBag(Converted, nn.EmbeddingBag):
+    """A plain embedding bag inside an ensemble: the same table, the same function.
+
+    Offsets that were repeated with the batch begin anew in every copy, while flat ids, which are no rows, are there
+    once. torch would take the offsets for one ascending list, and put other ids into the bags.
+    """
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        """`(rows, ids)`, or flat `(ids)` with `offsets (rows)`, to `(rows, embedding_dim)`."""
+        route = current()
+        copies = 1 if route is None else route.present
+        if offsets is None or not _is_repeated(offsets, copies):
+            return super().forward(input, offsets, per_sample_weights)
+        if len(input) == len(offsets) and _is_repeated(input, copies):
+            raise ValueError(
+                f"{title(self)} got as many flat ids as there are bags, which were taken for rows: name the ids (and "
+                "per_sample_weights) in shared_inputs, or give ids (rows, length) with padding_idx and no offsets"
+            )
+        if offsets[0] != 0:
+            raise ValueError(
+                f"{title(self)} got offsets that begin at {int(offsets[0])}: a batch of flat ids cannot be cut, so "
+                "call predict without batch_size"
+            )
+        each = super().forward(input, offsets[: len(offsets) // copies], per_sample_weights)
+        return torch.cat([each] * copies)
+
+    def plain(self, pick: Pick) -> nn.Module:
+        """The bags themselves."""
+        return self.plain_twin()
+
+
+def _is_repeated(values: Tensor, copies: int) -> bool:
+    """Whether a vector is several copies of a shorter one."""
+    if copies == 1 or len(values) % copies:
+        return False
+    each = values.unflatten(0, (copies, -1))
+    return bool((each == each[:1]).all())
