@@ -69,7 +69,7 @@ def _of_classes(model: Ensemble, member_probs: Tensor, labels: Tensor) -> Diagno
 def _of_numbers(model: Ensemble, outputs: Tensor, targets: Tensor) -> RegressionDiagnosis:
     """From members' numbers `(members, rows, ...)` and targets `(rows, ...)`."""
     everyone = torch.cat([outputs, outputs.mean(0, keepdim=True)])  # the ensemble comes last
-    squares = (everyone - targets).square().flatten(2).mean(2)  # (members + 1, rows)
+    squares = (everyone - targets).square().unsqueeze(2).flatten(2).mean(2)  # (members + 1, rows)
     errors = squares.mean(1)
     smaller = squares[errors[:-1].argmin()] - squares[-1]
     return RegressionDiagnosis(
