@@ -30,6 +30,7 @@ _WITH_MEMBERS: dict[type[nn.Module], Any] = {
     nn.BatchNorm2d: norm.BatchNorm2d,
     nn.BatchNorm3d: norm.BatchNorm3d,
     nn.LayerNorm: norm.LayerNorm,
+    nn.RMSNorm: norm.RMSNorm,
     nn.GroupNorm: norm.GroupNorm,
 }
 _SHARED_NORMS: dict[type[nn.Module], Any] = {

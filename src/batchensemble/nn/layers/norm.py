@@ -62,6 +62,24 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
         return rows.affine(y, self.weight, self.bias, at=input.ndim - features)
 
 
+class RMSNorm(MemberNorm, nn.RMSNorm):
+    """`torch.nn.RMSNorm` with a `weight` of shape `(members, *normalized_shape)`.
+
+    Examples:
+        >>> RMSNorm(4, members=2)(torch.ones(6, 3, 4)).shape
+        torch.Size([6, 3, 4])
+    """
+
+    stacked = ("weight",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, ..., *normalized_shape)` in, the same out."""
+        features = len(self.normalized_shape)
+        rows = rows_of(self, x, features=features)
+        y = F.rms_norm(x, self.normalized_shape, eps=self.eps)
+        return rows.affine(y, self.weight, at=x.ndim - features)
+
+
 class GroupNorm(MemberNorm, nn.GroupNorm):
     """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`.
 
