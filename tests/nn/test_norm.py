@@ -85,6 +85,25 @@ def test_a_single_value_has_no_variance_to_remember(owner: Any) -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in layer.named_buffers())
 
 
+@pytest.mark.parametrize("n", [M, M + 1])
+def test_single_values_in_batch_after_batch_are_warned_of_once(n: int) -> None:
+    model = be.convert(nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)), M, norm="member").train()
+    few, enough = torch.randn(n, 3), torch.randn(2 * M, 3)
+    for x in (few, enough, few, torch.randn(2 * M + 1, 3), few):  # the last batch of an epoch may be so small
+        model(x)
+    with pytest.warns(UserWarning, match=rf"layer '1' \(BatchNorm1d\) gets a single value.* {2 * M} in a split batch"):
+        model(few)
+    model(few)
+    model.eval()(few)
+    assert "singles" not in vars(model.extract(0)[1])
+
+
+def test_a_single_row_has_many_values_where_it_has_positions() -> None:
+    model = be.convert(nn.Sequential(nn.Conv1d(3, C, 1), nn.BatchNorm1d(C)), M, norm="member").train()
+    for _ in range(3):
+        model(torch.randn(M, 3, 2))
+
+
 @pytest.mark.filterwarnings("ignore:var_mean")  # of nothing
 @pytest.mark.parametrize("owner", [None, torch.tensor([], dtype=torch.long)], ids=["blocks", "ids"])
 def test_a_batch_without_rows_leaves_the_statistics(owner: Any) -> None:
