@@ -165,3 +165,11 @@ def test_onnx_with_any_number_of_rows(rule, tmp_path) -> None:
     for size in (1, 3, 7):
         (found,) = session.run(None, {session.get_inputs()[0].name: outputs[:, :size].numpy()})
         torch.testing.assert_close(torch.from_numpy(found), combine_outputs(outputs[:, :size], rule))
+
+
+@pytest.mark.parametrize("rule", [lambda outputs: outputs.mean(1), torch.mean, lambda outputs: outputs])
+def test_a_rule_of_the_users_own_answers_every_row(rule) -> None:
+    outputs = logits(C)
+    with pytest.raises(ValueError, match=rf"an answer for each of the {N} rows; it returned"):
+        combine_outputs(outputs, rule)
+    assert combine_outputs(outputs, lambda given: given.amax((0, 2))).shape == (N,)

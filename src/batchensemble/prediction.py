@@ -63,7 +63,7 @@ def combine_outputs(outputs: Tensor, combine: Combine, class_dim: int = -1) -> T
     if combine is None:
         raise ValueError("combine=None means that the members share no answer: choose one with member=")
     if callable(combine):
-        return combine(outputs)
+        return _one_for_each_row(combine(outputs), outputs)
     wide = _at_least_float32(outputs)
     if combine == "mean":
         answer = wide.mean(0)
@@ -270,6 +270,17 @@ _WHY_NOT: dict[str | None, str] = {
     "callable": "since a rule of your own does not say what the outputs are",
     None: "since these members share no answer",
 }
+
+
+def _one_for_each_row(answer: Tensor, outputs: Tensor) -> Tensor:
+    """Refuse what a rule of the user's own made of the wrong axis; in a graph, sizes are not to be compared."""
+    is_tensor = isinstance(answer, Tensor) and not torch.compiler.is_compiling()
+    if is_tensor and answer.shape[:1] != outputs.shape[1:2]:
+        raise ValueError(
+            f"combine got the outputs {tuple(outputs.shape)}, members first, and must return an answer for each of "
+            f"the {outputs.shape[1]} rows; it returned {tuple(answer.shape)}"
+        )
+    return answer
 
 
 def _at_least_float32(outputs: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """The labels that diagnose takes: for sigmoids each is a question of two classes; those that do not fit are named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,14 @@ def test_labels_of_sigmoids_have_the_shape_of_the_answers() -> None:
     found = be.diagnose(later, [(x, later(x, member=0) > 0)])
     assert found.accuracy == 1, "(T, N, labels)"
     assert found.collapsed
+
+
+def test_a_regression_may_answer_with_a_number_for_each_row() -> None:
+    """(N,), as from a network that ends in squeeze(-1), is told as much as (N, 1)."""
+    column, x = ensemble(nn.Linear(4, 1), combine="mean"), rows()
+    vector = ensemble(nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), combine="mean")
+    expected = be.diagnose(column, [(x, x[:, :1])])
+    assert replace(be.diagnose(vector, [(x, x[:, 0])]), similarity=expected.similarity) == expected
 
 
 def test_sure_members_of_sigmoids_have_finite_divergences() -> None:

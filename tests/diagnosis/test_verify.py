@@ -136,6 +136,20 @@ def test_it_finds_weights_that_are_read_behind_the_layer() -> None:
         be.verify(ensemble(Behind()), rows())
 
 
+def test_it_names_the_layer_whose_weight_the_network_reads_itself() -> None:
+    class Cosine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 3, bias=False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.linear(self.body(x), nn.functional.normalize(self.head.weight))
+
+    with pytest.raises(be.VerificationError, match=r"reads the weights of \['head'\] itself, .* exclude them"):
+        be.verify(ensemble(Cosine()), rows())
+    assert be.verify(ensemble(Cosine(), exclude="head"), rows()) < 1e-5
+
+
 def test_it_finds_rows_whose_order_is_lost() -> None:
     class Windows(nn.Module):
         """k inner rows a row, but the wrong way round: blocks fit by size, ids do not."""

@@ -19,12 +19,13 @@ from batchensemble.ensemble.answers import Field
         ({"loss": torch.tensor(1.0), "scores": torch.ones(1)}, None, "scores"),
         ((None, torch.ones(1), torch.ones(2)), None, 1),
         ([torch.ones(1), torch.ones(2)], "1", 1),
+        ([torch.ones(1), torch.ones(2)], 1, 1),
         (Point(torch.ones(1), "p"), None, "x"),
         (Box(torch.ones(1)), "inside", "inside"),
         ({"logits": torch.ones(1), "other": torch.ones(1)}, "other", "other"),
     ],
 )
-def test_the_field_that_is_combined(output: Any, name: str | None, key: Any) -> None:
+def test_the_field_that_is_combined(output: Any, name: str | int | None, key: Any) -> None:
     field = Field.find(output, name)
     assert field.key == key
     assert isinstance(field.get(output), Tensor)

@@ -55,6 +55,8 @@ def test_bad_probabilities(metric) -> None:
         metric(good + 1, LABELS)
     with pytest.raises(ValueError, match=r"expected .*probabilities of shape .*rows, classes"):
         metric(good[0], LABELS)
+    with pytest.raises(ValueError, match=r"of two classes, give both, torch\.stack\(\[1 - p, p\], -1\)"):
+        metric(good[..., 0], LABELS)  # those of a sigmoid
     with pytest.raises(ValueError, match="empty"):
         metric(good[..., :0, :], LABELS[:0])
     with pytest.raises(TypeError, match="as a torch tensor, got list"):

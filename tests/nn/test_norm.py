@@ -85,6 +85,25 @@ def test_a_single_value_has_no_variance_to_remember(owner: Any) -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in layer.named_buffers())
 
 
+@pytest.mark.parametrize("n", [M, M + 1])
+def test_single_values_in_batch_after_batch_are_warned_of_once(n: int) -> None:
+    model = be.convert(nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)), M, norm="member").train()
+    few, enough = torch.randn(n, 3), torch.randn(2 * M, 3)
+    for x in (few, enough, few, torch.randn(2 * M + 1, 3), few):  # the last batch of an epoch may be so small
+        model(x)
+    with pytest.warns(UserWarning, match=rf"layer '1' \(BatchNorm1d\) gets a single value.* {2 * M} in a split batch"):
+        model(few)
+    model(few)
+    model.eval()(few)
+    assert "singles" not in vars(model.extract(0)[1])
+
+
+def test_a_single_row_has_many_values_where_it_has_positions() -> None:
+    model = be.convert(nn.Sequential(nn.Conv1d(3, C, 1), nn.BatchNorm1d(C)), M, norm="member").train()
+    for _ in range(3):
+        model(torch.randn(M, 3, 2))
+
+
 @pytest.mark.filterwarnings("ignore:var_mean")  # of nothing
 @pytest.mark.parametrize("owner", [None, torch.tensor([], dtype=torch.long)], ids=["blocks", "ids"])
 def test_a_batch_without_rows_leaves_the_statistics(owner: Any) -> None:
@@ -258,6 +277,7 @@ NORMS = [
     nn.BatchNorm1d(C, affine=False, track_running_stats=False),
     nn.LayerNorm(C, elementwise_affine=False),
     nn.LayerNorm(C, bias=False),
+    nn.RMSNorm(C),
     nn.GroupNorm(2, C),
 ]
 
@@ -269,7 +289,7 @@ def test_norms_with_little_of_their_own_are_converted_too(norm: nn.Module) -> No
     assert be.convert(net, members=M).conversion.left == {"1": "norm='shared'"}
 
 
-@pytest.mark.parametrize("norm", [nn.RMSNorm(C), nn.InstanceNorm1d(C, affine=True), nn.SyncBatchNorm(C)], ids=str)
+@pytest.mark.parametrize("norm", [nn.InstanceNorm1d(C, affine=True), nn.SyncBatchNorm(C)], ids=str)
 def test_other_norms_are_left_with_a_reason(norm: nn.Module) -> None:
     left = be.convert(nn.Sequential(nn.Linear(3, C), norm), members=M, norm="member").conversion.left
     assert "no rank-one form" in left["1"]

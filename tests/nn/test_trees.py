@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from structures import Box, Point
 from torch import Tensor
+from transformers import BatchEncoding
 
 from batchensemble.ensemble.answers import Field
 from batchensemble.nn.trees import map_tensors, tensors
@@ -32,6 +33,15 @@ def test_dicts_of_every_kind_keep_theirs() -> None:
         assert other["new"] == []
         assert other[0] == 2
     assert tree[0] == 1
+
+
+def test_what_a_tokenizer_returns_is_a_dict() -> None:
+    tree = BatchEncoding({"input_ids": torch.ones(2, 3), "names": ["a", "b"]})
+    doubled = map_tensors(lambda t: t * 2, tree)
+    assert type(doubled) is BatchEncoding
+    assert (doubled.input_ids == 2).all()
+    assert doubled["names"] == ["a", "b"]
+    assert (tree.input_ids == 1).all()
 
 
 @dataclass

@@ -26,10 +26,11 @@ def diagnose(model: Ensemble, loader: Iterable[Any]) -> Diagnosis | RegressionDi
     Args:
         model: an ensemble of classifiers (`combine` "softmax", "vote", or "sigmoid", where each label is a question of
             two classes), or of networks that predict numbers ("mean"), which gets a `RegressionDiagnosis`.
-        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or a dict, with one label for each answer; or
-            dicts with `labels`, compared as the network's own loss does: those of a causal language model are shifted.
-            Labels of -100 are left out. Sigmoids have labels of 0 or 1, and numbers targets, in the shape of the
-            answers. Inputs are moved to the model's device.
+        loader: batches `(inputs, labels)`, the inputs a tensor, a tuple or keywords in a dict (`((dict,), labels)` for
+            a network that takes a dict), with one label for each answer; or dicts with `labels`, compared as the
+            network's own loss does: those of a causal language model are shifted. Labels of -100 are left out.
+            Sigmoids have labels of 0 or 1, and numbers targets, in the shape of the answers. Inputs are moved to the
+            model's device.
 
     Examples:
         >>> import batchensemble as be
@@ -69,7 +70,7 @@ def _of_classes(model: Ensemble, member_probs: Tensor, labels: Tensor) -> Diagno
 def _of_numbers(model: Ensemble, outputs: Tensor, targets: Tensor) -> RegressionDiagnosis:
     """From members' numbers `(members, rows, ...)` and targets `(rows, ...)`."""
     everyone = torch.cat([outputs, outputs.mean(0, keepdim=True)])  # the ensemble comes last
-    squares = (everyone - targets).square().flatten(2).mean(2)  # (members + 1, rows)
+    squares = (everyone - targets).square().unsqueeze(2).flatten(2).mean(2)  # (members + 1, rows)
     errors = squares.mean(1)
     smaller = squares[errors[:-1].argmin()] - squares[-1]
     return RegressionDiagnosis(

@@ -121,11 +121,13 @@ def _compare(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answe
     if not worst <= _tolerance(expected, plain):
         _refuse_random(plain, answer, *inputs)
         layer = _first_difference(model, plain, member, *inputs)
+        unreached = _unreached(model, *inputs)
+        reads = f"the weights of {unreached} itself, which no row reached," if unreached else "a layer's weight itself,"
         raise VerificationError(
             f"member {member} differs from its extracted plain network {_by_how_much(pairs, worst)}, "
             f"first in layer '{layer}'. If the network moves its rows away from axis {model.settings.batch_dim} there, "
-            "exclude that layer or set batch_dim; if it reads a layer's weight itself, exclude that one; if rows meet "
-            "or change places before it, ask one member at a time: model(x, member=i)."
+            f"exclude that layer or set batch_dim; if it reads {reads} exclude {'them' if unreached else 'that one'}; "
+            "if rows meet or change places before it, ask one member at a time: model(x, member=i)."
         )
     return worst
 

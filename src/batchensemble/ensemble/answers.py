@@ -17,8 +17,8 @@ class Field:
     key: str | int | None
 
     @classmethod
-    def find(cls, output: Any, name: str | None) -> "Field":
-        """The field called `name`; by default `logits` if there is one, else the only or first tensor."""
+    def find(cls, output: Any, name: str | int | None) -> "Field":
+        """The field of this name or position; by default `logits` if there is one, else the only or first tensor."""
         if isinstance(output, Tensor):  # whatever `name`: networks with auxiliary heads have fields in training only
             return cls(None)
         parts = items(output)
@@ -26,7 +26,7 @@ class Field:
             kind = type(output).__name__
             raise TypeError(f"a network must return tensors, alone or in tuples, dicts or dataclasses; got {kind}")
         if name is not None:
-            matches = [key for key in parts if str(key) == name]
+            matches = [key for key in parts if str(key) == str(name)]
             if not matches or not isinstance(parts[matches[0]], Tensor):
                 raise ValueError(f"output={name!r} is no tensor of the network's output; it has {_describe(parts)}")
             return cls(matches[0])

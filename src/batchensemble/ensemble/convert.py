@@ -34,7 +34,7 @@ def convert(
     rank: int = 1,
     combine: Combine = "softmax",
     class_dim: int = -1,
-    output: str | None = None,
+    output: str | int | None = None,
     fan_out: str | None = None,
     batch_dim: int = 0,
     shared_inputs: str | Iterable[str] = (),
@@ -59,7 +59,8 @@ def convert(
         combine: how members become one answer in `eval()`: "softmax", "sigmoid", "mean", "vote", a callable on the
             `(members, N, ...)` outputs, or `None` (no common answer).
         class_dim: the axis of the classes in the network's output.
-        output: the field of a structured output that is combined; by default `logits`, else the first tensor.
+        output: the field of a structured output that is combined, by name or by position; by default `logits`, else
+            the first tensor.
         fan_out: name of the module where one copy of the batch becomes `members` copies; the input by default.
         batch_dim: the axis that holds the rows, counted from the first.
         shared_inputs: names of arguments that carry no rows (a causal mask).

@@ -16,7 +16,7 @@ class Settings:
     rank: int
     combine: Combine
     class_dim: int
-    output: str | None
+    output: str | int | None
     fan_out: str | None
     batch_dim: int
     shared_inputs: tuple[str, ...]

@@ -39,9 +39,10 @@ class Watch:
             return
         self._had_few_rows = True
         warnings.warn(
-            f"a batch of {count} {'row' if count == 1 else 'rows'} for {members} members: some of them never train; "
-            "use larger batches, or be.mean_loss over model.members(x). If the first argument carries no rows (a time, "
-            "a temperature), name it in shared_inputs",
+            f"a batch of {count} {'row' if count == 1 else 'rows'} for {members} members: some of them get none. If "
+            "this is an epoch's last batch, leave it out (drop_last=True). If all are so small, some members never "
+            "train: use larger batches, or be.mean_loss over model.members(x). If the first argument carries no rows "
+            "(a time, a temperature), name it in shared_inputs",
             stacklevel=7,  # the caller of model(x)
         )
 

@@ -76,7 +76,9 @@ def _checked_shape(values: Tensor, name: str, axes: Sequence[str]) -> Tensor:
     values = _checked_tensor(values, name)
     expected = f"({', '.join(axes)})"
     if values.ndim != len(axes):
-        raise ValueError(f"expected {name} of shape {expected}, got {tuple(values.shape)}")
+        both = ": of two classes, give both, torch.stack([1 - p, p], -1)"
+        hint = both if axes[-1] == "classes" and values.ndim == len(axes) - 1 else ""
+        raise ValueError(f"expected {name} of shape {expected}, got {tuple(values.shape)}{hint}")
     if values.numel() == 0:
         raise ValueError(f"expected {name} with something in them, got an empty {tuple(values.shape)}")
     return values.detach().to(torch.float64)

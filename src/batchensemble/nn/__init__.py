@@ -12,7 +12,7 @@ from batchensemble.nn.layers.convolutions import (
 )
 from batchensemble.nn.layers.embedding import Embedding
 from batchensemble.nn.layers.linear import Linear
-from batchensemble.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
+from batchensemble.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
 from batchensemble.nn.layers.recurrent import GRU, LSTM
 from batchensemble.nn.layers.transformers import Conv1D
 from batchensemble.nn.routing.route import carry_route
@@ -35,6 +35,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "MultiheadAttention",
+    "RMSNorm",
     "carry_route",
     "convert_",
 ]

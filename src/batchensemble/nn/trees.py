@@ -2,13 +2,14 @@
 
 import copy
 import dataclasses
-from collections import OrderedDict
+from collections import OrderedDict, UserDict
 from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 Kinds = type | tuple[type, ...]
+_DICTS = (dict, UserDict)  # the second is what Transformers' tokenizers and collators return
 
 
 def items(tree: Any) -> dict[Any, Any] | None:
@@ -18,7 +19,7 @@ def items(tree: Any) -> dict[Any, Any] | None:
         >>> items({"logits": 1}), items([2, 3]), items("text")
         ({'logits': 1}, {0: 2, 1: 3}, None)
     """
-    if isinstance(tree, dict):
+    if isinstance(tree, _DICTS):
         return dict(tree)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return dict(zip(tree._fields, tree, strict=True))
@@ -36,7 +37,7 @@ def rebuilt(tree: Any, parts: dict[Any, Any]) -> Any:
         >>> rebuilt((1, 2), {0: 3, 1: 4})
         (3, 4)
     """
-    if isinstance(tree, dict):
+    if isinstance(tree, _DICTS):
         return _refilled(tree, parts)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*parts.values())
@@ -85,7 +86,7 @@ def _is_dataclass(tree: Any) -> bool:
     return getattr(type(tree), "__dataclass_fields__", None) is not None
 
 
-def _refilled(tree: dict[Any, Any], parts: dict[Any, Any]) -> dict[Any, Any]:
+def _refilled(tree: Any, parts: dict[Any, Any]) -> Any:
     if type(tree) is dict:
         return parts
     if _is_dataclass(tree):  # Transformers' outputs

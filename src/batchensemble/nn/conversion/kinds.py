@@ -31,6 +31,7 @@ _WITH_MEMBERS: dict[type[nn.Module], Any] = {
     nn.BatchNorm2d: norm.BatchNorm2d,
     nn.BatchNorm3d: norm.BatchNorm3d,
     nn.LayerNorm: norm.LayerNorm,
+    nn.RMSNorm: norm.RMSNorm,
     nn.GroupNorm: norm.GroupNorm,
 }
 _SHARED: dict[type[nn.Module], Any] = {

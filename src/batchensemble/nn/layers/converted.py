@@ -10,7 +10,8 @@ from batchensemble.nn.copies import shallow_copy_as
 
 Pick = int | None  # a member, or None for the mean of all of them
 Kind = TypeVar("Kind", bound=nn.Module)
-OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at")  # attributes of our own
+# Attributes of our own.
+OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at", "singles")
 
 
 class Converted(nn.Module):

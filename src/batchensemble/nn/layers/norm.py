@@ -1,5 +1,6 @@
 """Norms per member: each member has its own scale, shift and running statistics."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from batchensemble.nn.init import Fast
 from batchensemble.nn.integers import check_count
 from batchensemble.nn.layers.member import MemberModule
-from batchensemble.nn.routing.layer_input import check_features, rows_of
+from batchensemble.nn.routing.layer_input import check_features, rows_of, title
 from batchensemble.nn.routing.rows import Rows
 from batchensemble.nn.speed.memberwise_norm import (
     before_scale,
@@ -20,6 +21,7 @@ from batchensemble.nn.speed.memberwise_norm import (
     scale_and_shift,
     wide_type,
 )
+from batchensemble.nn.tracing import only_computes
 
 Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own
 
@@ -62,6 +64,24 @@ class LayerNorm(MemberNorm, nn.LayerNorm):
         return rows.affine(y, self.weight, self.bias, at=input.ndim - features)
 
 
+class RMSNorm(MemberNorm, nn.RMSNorm):
+    """`torch.nn.RMSNorm` with a `weight` of shape `(members, *normalized_shape)`.
+
+    Examples:
+        >>> RMSNorm(4, members=2)(torch.ones(6, 3, 4)).shape
+        torch.Size([6, 3, 4])
+    """
+
+    stacked = ("weight",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, ..., *normalized_shape)` in, the same out."""
+        features = len(self.normalized_shape)
+        rows = rows_of(self, x, features=features)
+        y = F.rms_norm(x, self.normalized_shape, eps=self.eps)
+        return rows.affine(y, self.weight, at=x.ndim - features)
+
+
 class GroupNorm(MemberNorm, nn.GroupNorm):
     """`torch.nn.GroupNorm` with `weight` and `bias` of shape `(members, channels)`.
 
@@ -87,6 +107,7 @@ class BatchNorm(MemberNorm):
     Statistics, scale and shift are `(members, channels)`. A member without rows in the batch keeps its running
     statistics. So does a member with a single value, which is its own mean and becomes the shift. torch's own norm
     refuses that case; here the last batch of an epoch may give a member one row where the plain network has several.
+    Two such batches in a row are warned of.
     """
 
     stacked: ClassVar[tuple[str, ...]] = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
@@ -100,6 +121,7 @@ class BatchNorm(MemberNorm):
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
+    singles = 0  # training batches in a row in which some member had a single value
 
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)` in, the same out."""
@@ -136,6 +158,8 @@ class BatchNorm(MemberNorm):
         return not isinstance(rows.owner, Tensor) and several and self.momentum is not None
 
     def _in_pieces(self, input: Tensor, rows: Rows) -> Tensor:
+        if _can_be_read(input):
+            self._watch_singles(False)
         owners: Sequence[Any] = range(rows.members) if rows.owner is None else [rows.owner]
         blocks = input.split(len(input) // len(owners))  # the gradient of a slice would be as large as the whole input
         if not self._tracks():
@@ -167,11 +191,26 @@ class BatchNorm(MemberNorm):
         """Normalise all members' rows, in whatever order they come, by sums over each member's own."""
         mean, var, count = _moments(input.to(wide_type(input.dtype)), rows)
         self._track(mean, var, count)
+        if self.training and _can_be_read(count):
+            few = input.numel() < 2 * rows.members * input.shape[1]  # a GPU is waited for only then
+            self._watch_singles(few and bool((count == 1).any()))
         return self._affine(input, rows, mean, var)
 
     def _affine(self, input: Tensor, rows: Rows, mean: Tensor, var: Tensor) -> Tensor:
         scale, shift = scale_and_shift(mean, var, self.weight, self.bias, self.eps)
         return rows.affine(input.to(wide_type(input.dtype)), scale, shift, at=1).to(input.dtype)
+
+    def _watch_singles(self, has_single: bool) -> None:
+        """Warn if some member has a single value, unless it is an epoch's last batch."""
+        if has_single or self.singles:
+            self.singles = self.singles + 1 if has_single else 0
+        if self.singles == 2:
+            warnings.warn(
+                f"{title(self)} gets a single value for some members. That is its own mean and becomes the shift, so "
+                "such a member learns nothing from its row, nor do its statistics: give every member two rows or more, "
+                f"{2 * self.members} in a split batch, or convert with norm='shared'",
+                stacklevel=2,
+            )
 
     def _tracks(self) -> bool:
         return self.training and self.track_running_stats and self.running_mean is not None
@@ -193,6 +232,11 @@ class BatchNorm(MemberNorm):
         # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
         self.running_var += step * torch.where(seen.unsqueeze(1), unbiased - self.running_var, 0)
+
+
+def _can_be_read(x: Tensor) -> bool:
+    """Whether x has values to look at: nothing traces it, and no CUDA graph is being captured."""
+    return only_computes(x) and not (x.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def _moments(x: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
