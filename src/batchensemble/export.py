@@ -1,7 +1,10 @@
 """One graph for serving: the ensemble's answer, its members, and its uncertainty, for a batch of any size."""
 
-from collections.abc import Iterator, Sequence
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +13,59 @@ from torch import Tensor, nn
 
 from batchensemble.disk import check_folder, written_together
 from batchensemble.ensemble import Ensemble, check_ensemble
+from batchensemble.ensemble.signature import forward_with
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
 from batchensemble.nn.routing.rows import axis_for_rows, rows_in
+from batchensemble.nn.trees import tensors
 
 # Not "mean": in an ONNX graph that name belongs to a node.
 CLASSIFIED = ("probs", "entropy", "mutual_information", "member_outputs")
 REGRESSED = ("answer", "std", "member_outputs")
 COMBINED = ("answer", "member_outputs")  # by a rule of the user's own
+_BY_POSITION = "args"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The example inputs of an export: the tensors in them become inputs of the graph.
+
+    Args:
+        args: tensors given by position.
+        kwargs: tensors given by name, in the order of the network's signature.
+        constants: what else was given by name, and is part of the graph.
+        names: what the graph calls its inputs.
+        shapes: which axis of each is dynamic, as `torch.export` takes it for `Served`.
+    """
+
+    args: tuple[Tensor, ...]
+    kwargs: dict[str, Tensor]
+    constants: dict[str, Any]
+    names: tuple[str, ...]
+    shapes: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Ensemble, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "Inputs":
+        """Sort what was given to an export."""
+        edge, kwargs = model.edge, model.edge.ordered(kwargs)
+        if edge.rows(args, kwargs) < 2:
+            raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
+        constants = {name: value for name, value in kwargs.items() if not isinstance(value, Tensor)}
+        by_name = {name: value for name, value in kwargs.items() if name not in constants}
+        by_place = {name or f"inputs_{place}": value for place, (name, value) in enumerate(edge.named(args))}
+        _check_tensors(by_place, constants)
+        shapes = _dynamic(model, by_place | by_name, edge.rows(args, kwargs))
+        first = {_BY_POSITION: tuple(shapes.pop(name) for name in by_place)} if args else {}
+        return cls(args, by_name, constants, (*by_place, *by_name), first | shapes)
 
 
 class Served(nn.Module):
     """What is exported: tensors in, a tuple of tensors out, in the order of `names`.
+
+    Args:
+        model: the ensemble.
+        keywords: which inputs are given by name.
+        constants: arguments of the network that are the same in every call.
 
     Examples:
         >>> import batchensemble as be
@@ -30,7 +74,9 @@ class Served(nn.Module):
         [(5, 3), (5,), (5,), (2, 5, 3)]
     """
 
-    def __init__(self, model: Ensemble) -> None:
+    def __init__(
+        self, model: Ensemble, keywords: Sequence[str] = (), constants: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__()
         check_ensemble(model)
         rule = model.settings.combine
@@ -39,12 +85,16 @@ class Served(nn.Module):
                 f"combine={rule!r} does not say what to export. For members that rows name: "
                 "torch.export.export(model.eval(), (x,), {'member': ids}), or torch.onnx.export with the same"
             )
-        self.model = model
+        self.model, self.constants = model, dict(constants or {})
         self.names = COMBINED if callable(rule) else REGRESSED if rule == "mean" else CLASSIFIED
+        # torch.export takes no dynamic shapes for **kwargs, so that every keyword must be in the signature
+        parameters = [inspect.Parameter(_BY_POSITION, inspect.Parameter.VAR_POSITIONAL)]
+        parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in keywords]
+        self.__dict__["forward"] = forward_with(inspect.Signature(parameters), self)
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, *args: Tensor, **kwargs: Tensor) -> tuple[Tensor, ...]:
         """The ensemble's answer (probabilities, mean, or your own), its uncertainties, every member's raw output."""
-        prediction = self.model.answers(*inputs).prediction(self.model.settings.combine)
+        prediction = self.model.answers(*args, **kwargs, **self.constants).prediction(self.model.settings.combine)
         outputs = prediction.outputs
         if self.names == COMBINED:
             return prediction.combined, outputs
@@ -53,7 +103,7 @@ class Served(nn.Module):
         return prediction.probs, prediction.entropy, prediction.mutual_information, outputs
 
 
-def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedProgram:
+def export_program(model: Ensemble, /, *args: Tensor, **kwargs: Any) -> torch.export.ExportedProgram:
     """`torch.export` of the ensemble with a dynamic batch; run it with `program.module()(x)`.
 
     Its outputs are probabilities, entropy, mutual information and the members' outputs; for regression, the mean, the
@@ -61,7 +111,9 @@ def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedPro
 
     Args:
         model: the ensemble.
-        *inputs: example inputs, at least two rows.
+        *args: example inputs, at least two rows.
+        **kwargs: the network's keyword inputs. Tensors are inputs of the program, by the same names; anything else (a
+            flag, `None`) is part of it.
 
     Examples:
         >>> import batchensemble as be
@@ -69,12 +121,12 @@ def export_program(model: Ensemble, *inputs: Tensor) -> torch.export.ExportedPro
         >>> program.module()(torch.randn(7, 4))[0].shape
         torch.Size([7, 3])
     """
-    with _serving(model) as served:
-        return torch.export.export(served, inputs, dynamic_shapes=(_dynamic(model, inputs),))
+    with _serving(model, args, kwargs) as (served, inputs):
+        return torch.export.export(served, inputs.args, inputs.kwargs, dynamic_shapes=inputs.shapes)
 
 
 def export_onnx(
-    model: Ensemble, *inputs: Tensor, path: str | Path, input_names: Sequence[str] | None = None, **options: Any
+    model: Ensemble, /, *args: Tensor, path: str | Path, input_names: Sequence[str] | None = None, **kwargs: Any
 ) -> tuple[str, ...]:
     """Write the ensemble to an ONNX file with a dynamic batch; needs the extra `onnx`.
 
@@ -83,18 +135,21 @@ def export_onnx(
 
     Args:
         model: the ensemble.
-        *inputs: example inputs, at least two rows.
+        *args: example inputs, at least two rows.
         path: where the file goes. It is written beside this path and then renamed, after any file of weights, so that
             it is complete or absent.
-        input_names: what the graph calls its inputs; by default the network's own argument names.
-        **options: further options of `torch.onnx.export`; `external_data=True` puts weights of any size into a file of
-            their own.
+        input_names: what the graph calls its inputs: first those given by position, then those given by name, in the
+            order of the network's signature; by default the network's own argument names.
+        **kwargs: the network's keyword inputs, as for `export_program`, and options of `torch.onnx.export`:
+            `external_data=True` puts weights of any size into a file of their own. An input that is called like an
+            option is given by position.
 
     Returns:
         The names of the graph's outputs, in order.
 
     Raises:
         ModuleNotFoundError: the extra `onnx` is not installed.
+        ValueError: a keyword is an input of the network and an option of torch, or `input_names` are too many or few.
         FileNotFoundError: there is no folder to write into.
         OSError: the disk is full or cannot be written to.
     """
@@ -102,14 +157,17 @@ def export_onnx(
     require("export_onnx", "onnx", "onnxscript")
     path = Path(path)
     check_folder(path)
-    names = list(input_names or [name for name, _ in model.edge.named(inputs) if name])
-    with _serving(model) as served:
+    options = _options(model, kwargs)
+    named = {name: value for name, value in kwargs.items() if name not in options}
+    with _serving(model, args, named) as (served, inputs), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "# The axis name: batch will not be used")  # twice: inputs share this axis
         program = torch.onnx.export(
             served,
-            inputs,
-            input_names=names,
+            inputs.args,
+            kwargs=inputs.kwargs,
+            input_names=_checked_names(input_names, inputs.names),
             output_names=list(served.names),
-            dynamic_shapes=(_dynamic(model, inputs),),
+            dynamic_shapes=inputs.shapes,
             dynamo=True,
             verbose=False,
             **options,
@@ -120,20 +178,53 @@ def export_onnx(
 
 
 @contextmanager
-def _serving(model: Ensemble) -> Iterator[Served]:
+def _serving(model: Ensemble, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[Served, Inputs]]:
     """The module to export, in evaluation mode, without gradients; afterwards every module is back in its own mode."""
+    check_ensemble(model)
+    inputs = Inputs.of(model, args, kwargs)
     with evaluating(model), torch.no_grad():
-        yield Served(model).eval()
+        yield Served(model, tuple(inputs.kwargs), inputs.constants).eval(), inputs
 
 
-def _dynamic(model: Ensemble, inputs: Sequence[Tensor]) -> tuple[dict[int, Any], ...]:
+def _check_tensors(by_place: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
+    """Refuse what can be neither an input of a graph nor a constant in it."""
+    for name, value in by_place.items():
+        if not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise TypeError(f"what a graph gets by position is a tensor, and {name} is {kind}: give constants by name")
+    for name, value in constants.items():
+        if tensors(value):
+            raise TypeError(f"inputs of a graph are single tensors, and {name} is {type(value).__name__} of tensors")
+
+
+def _dynamic(model: Ensemble, inputs: Mapping[str, Tensor], rows: int) -> dict[str, dict[int, Any]]:
     """Mark the rows as dynamic in every input that has them."""
-    edge, shared = model.edge, model.settings.shared_inputs
-    rows = edge.rows(inputs, {})
-    if rows < 2:
-        raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
-    batch = torch.export.Dim("batch")
-    return tuple(
-        {axis_for_rows(tensor, edge.axis): batch} if rows_in(tensor, edge.axis) == rows and name not in shared else {}
-        for name, tensor in edge.named(inputs)
-    )
+    batch, shared = torch.export.Dim("batch"), model.settings.shared_inputs
+    dynamic: dict[str, dict[int, Any]] = {}
+    for name, tensor in inputs.items():
+        count = None if name in shared else rows_in(tensor, model.edge.axis)
+        if count not in (None, 1, rows):
+            raise ValueError(
+                f"{name} of shape {tuple(tensor.shape)} does not hold the {rows} rows, and a graph cannot tell for "
+                "batches of other sizes: if it never holds rows, name it in shared_inputs"
+            )
+        dynamic[name] = {axis_for_rows(tensor, model.edge.axis): batch} if count == rows else {}
+    return dynamic
+
+
+def _options(model: Ensemble, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Those keywords that are options of torch's exporter, and not inputs of the network."""
+    options = {name: kwargs[name] for name in inspect.signature(torch.onnx.export).parameters if name in kwargs}
+    if both := [name for name in options if name in model.edge.names]:
+        raise ValueError(
+            f"{both} are inputs of the network and options of torch.onnx.export, too: give inputs of such names by "
+            "position"
+        )
+    return options
+
+
+def _checked_names(chosen: Sequence[str] | None, own: Sequence[str]) -> list[str]:
+    """What the graph calls its inputs; torch itself would leave out some without a word."""
+    if chosen is not None and len(chosen) != len(own):
+        raise ValueError(f"expected input_names for {list(own)}, in this order, got {list(chosen)}")
+    return list(own if chosen is None else chosen)

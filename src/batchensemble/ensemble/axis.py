@@ -163,11 +163,14 @@ class Edge:
         for position, value in enumerate(args):
             yield (self.names[position] if position < self.positional else ""), value
 
+    def ordered(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments given by name, in the order of the network's signature; last those that it does not name."""
+        places = {name: place for place, name in enumerate(self.names)}
+        return dict(sorted(kwargs.items(), key=lambda item: places.get(item[0], len(places))))
+
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
         """The arguments that may carry rows, in the order of the network's signature."""
-        places = {name: place for place, name in enumerate(self.names)}
-        named = sorted(kwargs.items(), key=lambda item: places.get(item[0], len(places)))
-        for name, value in [*self.named(args), *named]:
+        for name, value in [*self.named(args), *self.ordered(kwargs).items()]:
             if isinstance(value, PackedSequence):
                 raise TypeError("a packed sequence has no batch axis: give the network padded rows and pack inside it")
             if name not in self.shared:
