@@ -24,7 +24,9 @@ SCRIPT = """
             while sampler.observed < end:
                 if sampler.awaiting < 4:
                     chance = torch.Generator().manual_seed(sampler.decided)
-                    made = sampler.act(torch.randn(2, 4, generator=chance))
+                    contexts, arms = torch.randn(2, 4, generator=chance), torch.rand(2, 3, generator=chance) > 0.6
+                    arms[:, sampler.decided % 2] = True
+                    made = sampler.act(contexts, arms if sampler.decided % 3 else None)
                     say = {"decided": made.ids.tolist(), "arms": made.arms.tolist()}
                 else:
                     ids = sorted(sampler._ledger.awaiting)[1:3]  # the oldest waits a little longer

@@ -39,6 +39,12 @@ class Awaiting(NamedTuple):
     member: int
 
 
+def decided(first: int, contexts: Tensor, arms: Tensor, members: Tensor, owed: Sequence[int]) -> Event:
+    """The event of decisions: the id of the first, what was decided for which contexts, and what is owed afterwards."""
+    number = torch.tensor(first, device="cpu")
+    return {"first": number, "contexts": contexts, "arms": arms, "members": members, "owed": _listing(owed)}
+
+
 class Ledger:
     """What events add up to. Only `apply` changes it, so that a journal of events can restore it.
 
@@ -61,6 +67,7 @@ class Ledger:
         self.awaiting: dict[int, Awaiting] = {}
         self.decided = 0  # decisions ever made, and the next id
         self.observed = 0  # rewards ever received
+        self.owed: list[int] = []  # arms that could not have one of their first pulls, the longest waiting first
         self._contexts, self._rewards = torch.empty(0, device="cpu"), torch.empty(0, device="cpu")
         self._arms = _listing([])
 
@@ -101,6 +108,7 @@ class Ledger:
         kept = slice(0, len(self))
         return {
             "counts": _listing([self.decided, self.observed]),
+            "owed": _listing(self.owed),
             "awaiting.ids": _listing(ids),
             "awaiting.contexts": contexts,
             "awaiting.arms": _listing([one.arm for one in waiting]),
@@ -113,6 +121,7 @@ class Ledger:
     def restore(self, state: dict[str, Tensor]) -> None:
         """Restore everything from tensors."""
         self.decided, self.observed = state["counts"].tolist()
+        self.owed = _numbers(state["owed"]) if "owed" in state else []  # older files have none
         parts = (state[f"awaiting.{name}"] for name in ("ids", "contexts", "arms", "members"))
         self.awaiting = {
             number: Awaiting(context, arm, member)
@@ -128,7 +137,8 @@ class Ledger:
         entries = zip(event["contexts"], event["arms"].tolist(), event["members"].tolist(), strict=True)
         for number, entry in enumerate(entries, first):
             self.awaiting[number] = Awaiting(*entry)
-        self.decided = first + len(event["arms"])
+        owed = _numbers(event["owed"]) if "owed" in event else self.owed  # older journals have none
+        self.decided, self.owed = first + len(event["arms"]), owed
 
     def _observe(self, made: Awaiting, reward: Tensor) -> None:
         place = self.observed if self.capacity is None else self.observed % self.capacity
@@ -149,6 +159,10 @@ class Ledger:
 
 def _listing(numbers: Sequence[int]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.int64, device="cpu")  # wherever torch puts tensors by default
+
+
+def _numbers(listing: Tensor) -> list[int]:
+    return listing.tolist() if len(listing) else []  # safetensors puts empty ones wherever torch does by default
 
 
 def _listed(part: Tensor) -> Sequence[object]:

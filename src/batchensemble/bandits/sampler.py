@@ -1,6 +1,7 @@
 """Thompson sampling for services: decisions by id, rewards whenever they come, nothing lost in between."""
 
 import copy
+import math
 import os
 import threading
 import warnings
@@ -16,7 +17,8 @@ from batchensemble import files
 from batchensemble.bandits.contexts import Contexts
 from batchensemble.bandits.journal import Event, Journal
 from batchensemble.bandits.learning import Loss, Trainer, Training, under
-from batchensemble.bandits.ledger import Decisions, Ledger
+from batchensemble.bandits.ledger import Decisions, Ledger, decided
+from batchensemble.bandits.turns import checked_arms, with_turns
 from batchensemble.bandits.weights import newest_weights, write_weights
 from batchensemble.ensemble import Ensemble, convert
 from batchensemble.prediction import Prediction
@@ -93,15 +95,24 @@ class ThompsonSampler:
         return self._ledger.observed
 
     @torch.no_grad()
-    def act(self, contexts: Tensor | Sequence[Any]) -> Decisions:
+    def act(self, contexts: Tensor | Sequence[Any], arms: Tensor | Sequence[Any] | None = None) -> Decisions:
         """Choose an arm for every context, each by a member drawn for it.
 
         Args:
             contexts: `(N, ...)`, always of the same shape except for N. Integers become numbers of the network's type,
                 unless it takes integers only, as embeddings do.
+            arms: the arms that may be chosen, booleans `(arms,)` or `(N, arms)`, one at least for every row; all by
+                default. An arm that could not have one of its first pulls has it as soon as it may be chosen.
 
         Raises:
-            ValueError: contexts of another shape or not finite; nothing is decided then.
+            TypeError: arms that are no booleans; nothing is decided then.
+            ValueError: contexts of another shape or not finite, arms of another shape or none for a row; nothing is
+                decided then.
+
+        Examples:
+            >>> sampler = ThompsonSampler(nn.Linear(3, 4), members=2)
+            >>> sampler.act(torch.randn(2, 3), arms=[False, False, True, False]).arms
+            tensor([2, 2])
         """
         with self._lock:
             x = self._contexts.checked(contexts)
@@ -109,12 +120,12 @@ class ThompsonSampler:
             chance = torch.Generator().manual_seed(seed_of(self.seed, "decision", first))
             members = torch.randint(len(self.model), (count,), generator=chance, device="cpu")
             values = self._values(x, members)
-            ids, arms = torch.arange(first, first + count, device="cpu"), values.argmax(1).cpu()
-            in_turn = ids < self.first_pulls * values.shape[1]
-            arms = torch.where(in_turn, ids % values.shape[1], arms)
-            number = torch.tensor(first, device="cpu")
-            self._happen({"first": number, "contexts": x, "arms": arms, "members": members})
-            return Decisions(ids, arms, members)
+            mask = checked_arms(arms, *values.shape)
+            best = values.masked_fill(~mask.to(values.device), -math.inf).argmax(1).cpu()
+            ids = torch.arange(first, first + count, device="cpu")
+            chosen, owed = with_turns(best, mask, ids, self.first_pulls, self._ledger.owed)
+            self._happen(decided(first, x, chosen, members, owed))
+            return Decisions(ids, chosen, members)
 
     def update(self, ids: Tensor | Sequence[int] | int, rewards: Tensor | Sequence[float] | float) -> None:
         """Report the rewards of decisions, in any order, at any later time; trains when enough have come.
