@@ -38,7 +38,6 @@ _SHARED: dict[type[nn.Module], Any] = {
     nn.BatchNorm1d: shared_norm.BatchNorm1d,
     nn.BatchNorm2d: shared_norm.BatchNorm2d,
     nn.BatchNorm3d: shared_norm.BatchNorm3d,
-    nn.EmbeddingBag: EmbeddingBag,
 }
 
 
@@ -78,11 +77,15 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
 
 def shared_layers(net: nn.Module) -> dict[nn.Module, nn.Module]:
     """Batch norms and bags that all members share, each with the form that it takes inside an ensemble."""
-    return {
-        module: mark_routed_(_SHARED[type(module)].around(module), name)
-        for name, module in net.named_modules()
-        if type(module) in _SHARED
-    }
+    found = [(name, module, _shared_kind(module)) for name, module in net.named_modules()]
+    return {module: mark_routed_(kind.around(module), name) for name, module, kind in found if kind is not None}
+
+
+def _shared_kind(module: nn.Module) -> Any:
+    """The form that all members share, or `None`; only bags have one for subclasses."""
+    if isinstance(module, nn.EmbeddingBag) and not _computes_otherwise(module, nn.EmbeddingBag):
+        return EmbeddingBag
+    return _SHARED.get(type(module))
 
 
 def _computes_otherwise(module: nn.Module, plain: type[nn.Module]) -> bool:
