@@ -59,6 +59,8 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
         (<class 'batchensemble.nn.layers.linear.Linear'>, '')
         >>> kind_with_members(nn.PReLU(), norm="shared")
         (None, 'there is no rank-one form of PReLU')
+        >>> kind_with_members(nn.InstanceNorm1d(2, affine=True), norm="member")
+        (None, 'this norm has no form with members: InstanceNorm1d')
     """
     if is_conv1d(module):
         return Conv1D, ""
@@ -71,8 +73,17 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
             if norm == "shared" and issubclass(kind, MemberNorm):
                 return kind, "norm='shared'"
             return kind, _name_refusal(module, plain, kind)
-    own = ", ".join(name for name, _ in module.named_parameters(recurse=False)) if any(module.children()) else ""
-    return None, f"there is no rank-one form of {type(module).__name__}" + (f"'s own {own}" if own else "")
+    return None, _no_form(module)
+
+
+def _no_form(module: nn.Module) -> str:
+    name = type(module).__name__
+    own = ", ".join(name for name, _ in module.named_parameters(recurse=False))
+    if any(module.children()):
+        return f"there is no rank-one form of {name}'s own {own}"
+    if "norm" in name.lower():
+        return f"this norm has no form with members: {name}"
+    return f"there is no rank-one form of {name}"
 
 
 def shared_layers(net: nn.Module) -> dict[nn.Module, nn.Module]:
