@@ -81,3 +81,12 @@ def test_integers_are_compared_too() -> None:
             return y, y.argmax(-1)
 
     be.verify(ensemble(Labels()), rows())
+
+
+@pytest.mark.parametrize(("norm", "beside"), [("member", "with others"), ("shared", "with those of other members")])
+def test_batch_norms_without_statistics_are_named(norm: str, beside: str) -> None:
+    """A row's answer depends on the others: nothing was wrong with the layers of the members."""
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3))
+    words = rf"batch norms \['1'\] have no running statistics .*track_running_stats.* their rows come {beside}\."
+    with pytest.raises(be.VerificationError, match=words):
+        be.verify(ensemble(net, norm=norm), rows())

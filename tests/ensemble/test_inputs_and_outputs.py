@@ -2,8 +2,10 @@
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -296,6 +298,31 @@ def test_what_came_instead_of_a_batch_is_named(ask: str, inputs: tuple[Any, ...]
 def test_what_came_by_name_is_named_too() -> None:
     with pytest.raises(ValueError, match=r"got input: ndarray\. Arrays"):
         ensemble().train()(input=np.ones((5, 4)))
+
+
+class Records(Mapping):
+    """A container of its own kind, as TensorDict is."""
+
+    def __init__(self, **fields: Tensor) -> None:
+        self.fields = fields
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+@pytest.mark.parametrize("kind", [Records, SimpleNamespace])
+def test_a_container_of_another_kind_is_named(kind: Any) -> None:
+    words = (
+        rf"got input: {kind.__name__}\..* what a {kind.__name__} holds is not seen: give its tensors in a dict or list"
+    )
+    with pytest.raises(ValueError, match=words):
+        ensemble()(kind(x=rows()))
 
 
 def test_a_packed_batch_is_refused() -> None:

@@ -87,3 +87,67 @@ def test_bags_have_no_members_and_come_back_as_torchs_own() -> None:
     model = texts(include="*")
     assert model.conversion.left["words"] == "there is no rank-one form of EmbeddingBag"
     assert type(model.extract(0).words) is nn.EmbeddingBag
+
+
+class Lengths(Texts):
+    """Offsets are made inside, of a length for every row; they go on ascending in the copies of the batch."""
+
+    def forward(self, ids: Tensor, lengths: Tensor, weights: Tensor | None = None) -> Tensor:
+        ends = lengths.cumsum(0)
+        last = self.words.include_last_offset
+        return super().forward(ids, torch.cat([ends.new_zeros(1), ends]) if last else ends - lengths, weights)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "max"])
+@pytest.mark.parametrize("lengths", [[2, 0, 4, 1], [7], [0], [0, 7], [7, 0]], ids=str)
+def test_lengths_are_rows(mode: str, last: bool, lengths: list[int]) -> None:
+    model, counts = texts(Lengths, ONCE, mode=mode, include_last_offset=last), torch.tensor(lengths)
+    ids = IDS[: sum(lengths)]
+    torch.testing.assert_close(model.members(ids, counts), each(model, ids, counts))
+    torch.testing.assert_close(model(ids, counts, member=1), model.extract(1)(ids, counts))
+
+
+def test_lengths_and_weights() -> None:
+    model, weights = texts(Lengths, ONCE, mode="sum"), torch.linspace(-1, 1, len(IDS), dtype=torch.float64)
+    lengths = torch.tensor([2, 0, 4, 1])
+    torch.testing.assert_close(model.members(IDS, lengths, weights), each(model, IDS, lengths, weights))
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_an_end_after_the_last_bag_is_no_row(train: bool) -> None:
+    model = texts(shared_inputs=ONCE, include_last_offset=True).train(train)
+    offsets = torch.tensor([0, 2, 2, 6, 7])
+    with pytest.raises(ValueError, match="should hold the batch's") as failed:
+        model(IDS, offsets)
+    assert "layer 'words' (EmbeddingBag) takes offsets that end" in failed.value.__notes__[0]
+    assert model(IDS, offsets, member=0).shape == (4, 2)
+
+
+class Bags(nn.EmbeddingBag):
+    pass
+
+
+class Own(nn.EmbeddingBag):
+    def forward(self, ids: Tensor, offsets: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
+        return super().forward(ids, offsets, weights)
+
+
+class Ours(Texts):
+    def __init__(self, kind: type[nn.EmbeddingBag]) -> None:
+        super().__init__()
+        self.words = kind(7, 4)
+
+
+def test_a_subclass_is_shared_like_torchs_own() -> None:
+    model = texts(lambda: Ours(Bags), ONCE)
+    torch.testing.assert_close(model.members(IDS, OFFSETS), each(model, IDS, OFFSETS))
+    assert type(model.extract(0).words) is Bags
+
+
+def test_bags_that_compute_otherwise_are_told_of_the_fan_out() -> None:
+    with pytest.raises(RuntimeError) as failed:
+        texts(lambda: Ours(Own), ONCE).float().members(IDS, OFFSETS)  # in float64 torch checks nothing; verify does
+    assert "Name the module behind the bags as fan_out" in failed.value.__notes__[0]
+    model = texts(lambda: Ours(Own), ONCE, fan_out="head")
+    torch.testing.assert_close(model.members(IDS, OFFSETS), each(model, IDS, OFFSETS))

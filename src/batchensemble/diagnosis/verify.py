@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
@@ -13,6 +14,7 @@ from batchensemble.ensemble import Ensemble, check_ensemble, twin_of
 from batchensemble.nn.conversion import fast_path
 from batchensemble.nn.conversion.changed import refuse_changed
 from batchensemble.nn.layers.member import MemberModule, converted_layers, own_tensors, put_
+from batchensemble.nn.layers.norm import MemberNorm
 from batchensemble.nn.trees import tensors
 
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 1e-1, torch.float16: 2e-2}
@@ -120,6 +122,7 @@ def _compare(model: Ensemble, plain: nn.Module, member: int, outputs: Any, answe
     worst = max(_difference(*pair) for pair in pairs)
     if not worst <= _tolerance(expected, plain):
         _refuse_random(plain, answer, *inputs)
+        _refuse_rows_that_meet(model.net, shared=True)
         layer = _first_difference(model, plain, member, *inputs)
         unreached = _unreached(model, *inputs)
         reads = f"the weights of {unreached} itself, which no row reached," if unreached else "a layer's weight itself,"
@@ -166,6 +169,24 @@ def _refuse_random(plain: nn.Module, answer: Any, args: Any, kwargs: Any) -> Non
             )
 
 
+def _refuse_rows_that_meet(net: nn.Module, shared: bool) -> None:
+    """Name the batch norms without running statistics, or only shared ones: a row's answer depends on the others."""
+    norms = [
+        name
+        for name, module in net.named_modules()
+        if isinstance(module, _BatchNorm) and module.running_mean is None
+        if not (shared and isinstance(module, MemberNorm))
+    ]
+    if norms:
+        raise VerificationError(
+            f"the batch norms {norms} have no running statistics (track_running_stats=False), so in evaluation, too, a "
+            "row's answer depends on the rows beside it, and members answer otherwise where their rows come with "
+            f"{'those of other members' if shared else 'others'}. Give these norms running statistics"
+            f"{', convert with norm=' + repr('member') if shared else ''}, or ask one member at a time: "
+            "model(x, member=i)."
+        )
+
+
 def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
     """Check that rows with member ids get those members' answers."""
     rows = model.edge.rows(args, kwargs)
@@ -176,6 +197,7 @@ def _check_ids(model: Ensemble, outputs: Any, args: Any, kwargs: Any) -> None:
         axes = [axis for axis, size in enumerate(mixed.shape) if size == rows and every.ndim == mixed.ndim + 1]
         chosen = [_of_ids(every, ids, axis) for axis in axes]
         if axes and not any(_difference(mixed, expected) <= _tolerance([expected], model) for expected in chosen):
+            _refuse_rows_that_meet(model.net, shared=False)
             raise VerificationError("rows with member ids of their own are not answered by the layers of those members")
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from batchensemble.nn.routing.rows import axis_for_rows, rows_in
-from batchensemble.nn.trees import map_tensors, tensors
+from batchensemble.nn.trees import items, map_tensors, tensors
 
 _COUNT = "num_items_in_batch"  # Transformers' losses sum over the labels and divide by it; Trainer passes it
 _LABELS = ("labels", "start_positions", "end_positions")  # what Trainer takes for labels
@@ -181,8 +181,17 @@ def _no_batch_message(given: Sequence[tuple[str, Any]], axis: int) -> str:
     """What came instead of a batch, and what to do."""
     kinds = [f"a tensor of shape {tuple(v.shape)}" if isinstance(v, Tensor) else type(v).__name__ for _, v in given]
     named = [f"{name}: {kind}" if name else kind for (name, _), kind in zip(given, kinds, strict=True)]
+    closed = sorted({type(value).__name__ for _, value in given if _is_closed(value)})
     return (
         f"no argument is a tensor with rows on axis {axis}, so there is no batch to answer; got "
         f"{', '.join(named) or 'no argument'}. Arrays and lists become tensors by torch.as_tensor; a loader is asked "
         "batch by batch: be.Prediction.cat([model.predict(x) for x, _ in loader])"
+        + "".join(f"; what a {name} holds is not seen: give its tensors in a dict or list" for name in closed)
     )
+
+
+def _is_closed(value: Any) -> bool:
+    """Whether a value may hold tensors in a way of its own: no tensor, array or constant, and no structure we know."""
+    known = isinstance(value, Tensor | str | int | float | complex | None) or hasattr(value, "__array__")
+    is_mapping, is_loader = hasattr(value, "keys"), hasattr(value, "__iter__")
+    return not known and items(value) is None and (is_mapping or not is_loader)

@@ -64,7 +64,8 @@ def convert(
         fan_out: name of the module where one copy of the batch becomes `members` copies; the input by default.
         batch_dim: the axis that holds the rows, counted from the first.
         shared_inputs: names of arguments that carry no rows (a causal mask).
-        copy: leave `net` untouched; `False` converts it in place.
+        copy: leave `net` untouched; `False` converts it in place. Build the optimiser afterwards in either case: an
+            older one does not know the members' parameters.
         generator: source of random fast weights.
 
     Examples:

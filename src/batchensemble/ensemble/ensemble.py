@@ -25,6 +25,7 @@ from batchensemble.nn.conversion.convert import Conversion, restore_
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
+from batchensemble.nn.layers.bags import explain_ends
 from batchensemble.nn.layers.converted import Pick
 from batchensemble.nn.layers.member import converted_layers, member_modules, own_tensors
 from batchensemble.nn.mode import evaluating
@@ -88,6 +89,7 @@ class Ensemble(StandIn):
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         self._watch.forget()
+        self._watch.begin_anew()
         super()._load_from_state_dict(*args, **kwargs)
 
     def __len__(self) -> int:
@@ -128,6 +130,8 @@ class Ensemble(StandIn):
         if member is None and not self.training:
             return self._combined(self.answers(*args, **kwargs))
         self._watch.forget()
+        if self.training:
+            self._watch.warn_of_stale_optimizer(self.net, stacklevel=5)
         first = self.edge.first(args, kwargs)
         rows, device = first.shape[self.edge.axis], first.device
         owner = self._dealt(rows, device) if member is None else checked_owner(member, rows, len(self), device)
@@ -142,6 +146,8 @@ class Ensemble(StandIn):
             torch.Size([2, 5, 3])
         """
         self._watch.forget()
+        if self.training:
+            self._watch.warn_of_stale_optimizer(self.net, stacklevel=2)
         return self.answers(*args, **kwargs).output
 
     def answers(self, *args: Any, **kwargs: Any) -> Answers:
@@ -224,6 +230,7 @@ class Ensemble(StandIn):
     def _set_count(self, count: int) -> Self:
         """Set the number of members, and compile a compiled ensemble again, with its full budget of recompilations."""
         self._count = count
+        self._watch.begin_anew()
         if again := self.__dict__.get("_compiled_with"):
             self._adopt_signature()
             self.compile(*again[0], **again[1])
@@ -258,7 +265,8 @@ class Ensemble(StandIn):
                 raise RuntimeError(reason) from error
             cut = fans.what_the_cut_changes(self.settings.fan_out or "", kwargs)
             types = explain_types(self.net, error, (args, kwargs))
-            if note := types or cut or (batch.explain(error) if batch is not None else ""):
+            ends = explain_ends(self.net, error)
+            if note := types or cut or ends or (batch.explain(error) if batch is not None else ""):
                 error.add_note(note)
             raise
         route = current()
@@ -294,6 +302,8 @@ class Ensemble(StandIn):
     def add_members(self, count: int, like: int | None = None, generator: torch.Generator | None = None) -> Self:
         """Add `count` members; the existing ones answer as before. Rebuild optimisers afterwards.
 
+        Every member's own parameters are new objects, which an older optimiser does not know.
+
         Args:
             count: how many.
             like: copy this member; by default r and s start as in `convert`, biases and norms at the members' mean.
@@ -313,7 +323,7 @@ class Ensemble(StandIn):
         return self._set_count(len(self) + count)
 
     def keep_members(self, indices: Sequence[int]) -> Self:
-        """Keep only these members, in this order. Rebuild optimisers afterwards."""
+        """Keep only these members, in this order. Rebuild optimisers afterwards, as for `add_members`."""
         indices = [checked_member(index, len(self)) for index in indices]
         if not indices:
             raise ValueError("an ensemble needs at least one member to keep")

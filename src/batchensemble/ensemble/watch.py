@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from batchensemble.ensemble.stale import StaleOptimizer
 from batchensemble.nn.layers.member import own_tensors
 from batchensemble.nn.tracing import only_computes
 
@@ -13,6 +14,13 @@ IN_EVALUATION = (
     "this ensemble is trained in evaluation mode, where model(x) is the combined answer of all members: equal members "
     "stay equal, and others hide behind each other. Call model.train() before training; to show every member every "
     "row, use be.mean_loss over model.members(x)."
+)
+
+STALE = (
+    "the optimiser trains what members share, and none of their own parameters (r, s, biases, norms), which gather "
+    "gradients: it does not know them. Build it after convert, add_members and keep_members, with "
+    "be.parameter_groups(model, ...) or model.parameters(). If members are not to be trained, freeze what they own "
+    "(requires_grad_(False))."
 )
 
 
@@ -28,10 +36,11 @@ class Watch:
 
     def __init__(self) -> None:
         self._had_few_rows = self._had_evaluation = False
+        self._stale = StaleOptimizer()
         self._versions: list[tuple[Tensor, int]] = []  # what members owned when a gradient last passed, and its version
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_versions": []}  # a copy owns other tensors
+        return {**vars(self), "_versions": [], "_stale": StaleOptimizer()}  # a copy owns other tensors
 
     def warn_of_few_rows(self, count: int, members: int) -> None:
         """Warn once of a batch that is too small to reach every member."""
@@ -45,6 +54,15 @@ class Watch:
             "(a time, a temperature), name it in shared_inputs",
             stacklevel=7,  # the caller of model(x)
         )
+
+    def warn_of_stale_optimizer(self, net: nn.Module, stacklevel: int) -> None:
+        """Warn, in a training call, if the steps so far have trained W, and nothing that members own."""
+        if self._stale.is_seen(net):
+            warnings.warn(STALE, stacklevel=stacklevel + 1)
+
+    def begin_anew(self) -> None:
+        """Expect an optimiser of other parameters: members came, or went, or were loaded."""
+        self._stale = StaleOptimizer()
 
     def warn_of_evaluation(self, answer: Tensor, net: nn.Module) -> None:
         """Warn once if members have changed since a gradient passed through the last combined answer."""

@@ -58,6 +58,16 @@ def only_computes(x: Tensor) -> bool:
     return type(x) is Tensor and not x.is_meta and not torch._C._len_torch_dispatch_stack()
 
 
+def can_be_read(x: Tensor) -> bool:
+    """Whether x has values to look at: nothing traces it, and no CUDA graph is being captured.
+
+    Examples:
+        >>> can_be_read(torch.ones(1)), can_be_read(torch.ones(1, device="meta"))
+        (True, False)
+    """
+    return only_computes(x) and not (x.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
 def is_as_made(y: Tensor) -> bool:
     """Whether nothing has been written into y, in the graph being traced, since an operation made it.
 

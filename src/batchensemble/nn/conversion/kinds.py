@@ -38,7 +38,6 @@ _SHARED: dict[type[nn.Module], Any] = {
     nn.BatchNorm1d: shared_norm.BatchNorm1d,
     nn.BatchNorm2d: shared_norm.BatchNorm2d,
     nn.BatchNorm3d: shared_norm.BatchNorm3d,
-    nn.EmbeddingBag: EmbeddingBag,
 }
 
 
@@ -60,6 +59,8 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
         (<class 'batchensemble.nn.layers.linear.Linear'>, '')
         >>> kind_with_members(nn.PReLU(), norm="shared")
         (None, 'there is no rank-one form of PReLU')
+        >>> kind_with_members(nn.InstanceNorm1d(2, affine=True), norm="member")
+        (None, 'this norm has no form with members: InstanceNorm1d')
     """
     if is_conv1d(module):
         return Conv1D, ""
@@ -72,17 +73,30 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
             if norm == "shared" and issubclass(kind, MemberNorm):
                 return kind, "norm='shared'"
             return kind, _name_refusal(module, plain, kind)
-    own = ", ".join(name for name, _ in module.named_parameters(recurse=False)) if any(module.children()) else ""
-    return None, f"there is no rank-one form of {type(module).__name__}" + (f"'s own {own}" if own else "")
+    return None, _no_form(module)
+
+
+def _no_form(module: nn.Module) -> str:
+    name = type(module).__name__
+    own = ", ".join(name for name, _ in module.named_parameters(recurse=False))
+    if any(module.children()):
+        return f"there is no rank-one form of {name}'s own {own}"
+    if "norm" in name.lower():
+        return f"this norm has no form with members: {name}"
+    return f"there is no rank-one form of {name}"
 
 
 def shared_layers(net: nn.Module) -> dict[nn.Module, nn.Module]:
     """Batch norms and bags that all members share, each with the form that it takes inside an ensemble."""
-    return {
-        module: mark_routed_(_SHARED[type(module)].around(module), name)
-        for name, module in net.named_modules()
-        if type(module) in _SHARED
-    }
+    found = [(name, module, _shared_kind(module)) for name, module in net.named_modules()]
+    return {module: mark_routed_(kind.around(module), name) for name, module, kind in found if kind is not None}
+
+
+def _shared_kind(module: nn.Module) -> Any:
+    """The form that all members share, or `None`; only bags have one for subclasses."""
+    if isinstance(module, nn.EmbeddingBag) and not _computes_otherwise(module, nn.EmbeddingBag):
+        return EmbeddingBag
+    return _SHARED.get(type(module))
 
 
 def _computes_otherwise(module: nn.Module, plain: type[nn.Module]) -> bool:

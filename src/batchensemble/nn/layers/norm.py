@@ -21,7 +21,7 @@ from batchensemble.nn.speed.memberwise_norm import (
     scale_and_shift,
     wide_type,
 )
-from batchensemble.nn.tracing import only_computes
+from batchensemble.nn.tracing import can_be_read
 
 Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own
 
@@ -158,7 +158,7 @@ class BatchNorm(MemberNorm):
         return not isinstance(rows.owner, Tensor) and several and self.momentum is not None
 
     def _in_pieces(self, input: Tensor, rows: Rows) -> Tensor:
-        if _can_be_read(input):
+        if can_be_read(input):
             self._watch_singles(False)
         owners: Sequence[Any] = range(rows.members) if rows.owner is None else [rows.owner]
         blocks = input.split(len(input) // len(owners))  # the gradient of a slice would be as large as the whole input
@@ -191,7 +191,7 @@ class BatchNorm(MemberNorm):
         """Normalise all members' rows, in whatever order they come, by sums over each member's own."""
         mean, var, count = _moments(input.to(wide_type(input.dtype)), rows)
         self._track(mean, var, count)
-        if self.training and _can_be_read(count):
+        if self.training and can_be_read(count):
             few = input.numel() < 2 * rows.members * input.shape[1]  # a GPU is waited for only then
             self._watch_singles(few and bool((count == 1).any()))
         return self._affine(input, rows, mean, var)
@@ -232,11 +232,6 @@ class BatchNorm(MemberNorm):
         # where, not a product with zero: a batch without any rows has no mean, and NaN * 0 is NaN
         self.running_mean += step * torch.where(seen.unsqueeze(1), mean - self.running_mean, 0)
         self.running_var += step * torch.where(seen.unsqueeze(1), unbiased - self.running_var, 0)
-
-
-def _can_be_read(x: Tensor) -> bool:
-    """Whether x has values to look at: nothing traces it, and no CUDA graph is being captured."""
-    return only_computes(x) and not (x.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def _moments(x: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:

@@ -5,6 +5,8 @@ from torch import Tensor, nn
 from batchensemble.nn.routing.route import Route, current
 from batchensemble.nn.routing.rows import Rows, owner_of
 
+NOT_THE_ROWS = "should hold the batch's"  # how the message about an input without the batch's rows is known
+
 
 def rows_of(layer: nn.Module, x: Tensor, axis: int | None = None, features: int = 1) -> Rows:
     """Find out which members the rows of `x` belong to, or raise if that cannot be told.
@@ -46,7 +48,7 @@ def copies_of_the_batch(layer: nn.Module) -> int:
 
 def _not_the_rows(layer: nn.Module, x: Tensor, axis: int, count: int) -> str:
     said = (
-        f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} should hold the batch's {count} rows, or "
+        f"{title(layer)} got an input of shape {tuple(x.shape)}: axis {axis} {NOT_THE_ROWS} {count} rows, or "
         "a multiple of them. "
     )
     if axis in (0, 1) and x.ndim > 2 and x.shape[1 - axis] == count:
