@@ -39,7 +39,7 @@ class Awaiting(NamedTuple):
     member: int
 
 
-def decided(first: int, contexts: Tensor, arms: Tensor, members: Tensor, owed: Sequence[int]) -> Event:
+def decision_event(first: int, contexts: Tensor, arms: Tensor, members: Tensor, owed: Sequence[int]) -> Event:
     """The event of decisions: the id of the first, what was decided for which contexts, and what is owed afterwards."""
     number = torch.tensor(first, device="cpu")
     return {"first": number, "contexts": contexts, "arms": arms, "members": members, "owed": _listing(owed)}

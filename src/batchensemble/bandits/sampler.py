@@ -17,7 +17,7 @@ from batchensemble import files
 from batchensemble.bandits.contexts import Contexts
 from batchensemble.bandits.journal import Event, Journal
 from batchensemble.bandits.learning import Loss, Trainer, Training, under
-from batchensemble.bandits.ledger import Decisions, Ledger, decided
+from batchensemble.bandits.ledger import Decisions, Ledger, decision_event
 from batchensemble.bandits.turns import checked_arms, with_turns
 from batchensemble.bandits.weights import newest_weights, write_weights
 from batchensemble.ensemble import Ensemble, convert
@@ -101,7 +101,7 @@ class ThompsonSampler:
         Args:
             contexts: `(N, ...)`, always of the same shape except for N. Integers become numbers of the network's type,
                 unless it takes integers only, as embeddings do.
-            arms: the arms that may be chosen, booleans `(arms,)` or `(N, arms)`, one at least for every row; all by
+            arms: the arms that may be chosen, booleans `(arms,)` or `(N, arms)`, at least one for every row; all by
                 default. An arm that could not have one of its first pulls has it as soon as it may be chosen.
 
         Raises:
@@ -124,7 +124,7 @@ class ThompsonSampler:
             best = values.masked_fill(~mask.to(values.device), -math.inf).argmax(1).cpu()
             ids = torch.arange(first, first + count, device="cpu")
             chosen, owed = with_turns(best, mask, ids, self.first_pulls, self._ledger.owed)
-            self._happen(decided(first, x, chosen, members, owed))
+            self._happen(decision_event(first, x, chosen, members, owed))
             return Decisions(ids, chosen, members)
 
     def update(self, ids: Tensor | Sequence[int] | int, rewards: Tensor | Sequence[float] | float) -> None:

@@ -28,7 +28,7 @@ def checked_arms(arms: Tensor | Sequence[Any] | None, rows: int, count: int) -> 
         raise ValueError(f"expected arms of shape ({count},) or ({rows}, {count}), got {tuple(mask.shape)}")
     mask = mask.expand(rows, count)
     if not mask.any(1).all():
-        raise ValueError(f"arms must leave one at least for every row; row {int(mask.any(1).int().argmin())} has none")
+        raise ValueError(f"arms must leave at least one for every row; row {int(mask.any(1).int().argmin())} has none")
     return mask
 
 
