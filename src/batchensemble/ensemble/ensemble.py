@@ -25,7 +25,7 @@ from batchensemble.nn.conversion.convert import Conversion, restore_
 from batchensemble.nn.copies import shallow_copy_as, sharing_copy
 from batchensemble.nn.init import check_generator
 from batchensemble.nn.integers import check_count
-from batchensemble.nn.layers.bags import explain_ends
+from batchensemble.nn.layers.bags import explain_bags
 from batchensemble.nn.layers.converted import Pick
 from batchensemble.nn.layers.member import converted_layers, member_modules, own_tensors
 from batchensemble.nn.mode import evaluating
@@ -265,8 +265,8 @@ class Ensemble(StandIn):
                 raise RuntimeError(reason) from error
             cut = fans.what_the_cut_changes(self.settings.fan_out or "", kwargs)
             types = explain_types(self.net, error, (args, kwargs))
-            ends = explain_ends(self.net, error)
-            if note := types or cut or ends or (batch.explain(error) if batch is not None else ""):
+            bags = explain_bags(self.net, error, repeated=batch is not None and batch.repeated)
+            if note := types or cut or bags or (batch.explain(error) if batch is not None else ""):
                 error.add_note(note)
             raise
         route = current()

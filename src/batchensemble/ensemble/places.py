@@ -31,16 +31,16 @@ class Batch(NamedTuple):
     late: bool = False
     before: tuple[int, ...] = ()
 
+    @property
+    def repeated(self) -> bool:
+        """Whether the network got a copy of the rows for every member."""
+        return not self.late and self.members > 1
+
     def explain(self, error: Exception) -> str:
         """A note on how the input was repeated, if a network's error mentions that many rows; else empty."""
-        if not self.late and self.members > 1 and any(words in str(error) for words in _OF_BAGS):
-            return (
-                "All members answered at once: offsets of bags were repeated with the batch, and flat ids that are no "
-                "rows were not. Name the module behind the bags as fan_out: they then run once for all members."
-            )
         whole = self.members * self.rows
         sizes = [int(number) for number in re.findall(r"\d+", str(error))]
-        if self.late or self.members == 1 or not whole or not any(size and size % whole == 0 for size in sizes):
+        if not self.repeated or not whole or not any(size and size % whole == 0 for size in sizes):
             return ""
         return (
             f"All members answered at once: the network got {self.members} x {self.rows} rows, and so much of every "
@@ -61,7 +61,6 @@ class Place(NamedTuple):
 Places = tuple[Place | None, ...]
 """For every tensor of an output, in order; `None` for one without rows."""
 
-_OF_BAGS = ("index_size", "offsets[")  # torch's errors for offsets that do not fit the flat ids
 MOST = 1000  # places to remember
 _UNSEEN = Place(-1)
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from batchensemble.nn.layers.member import member_modules
+from batchensemble.nn.layers.member import member_modules, own_tensors
 from batchensemble.nn.tracing import can_be_read, is_transformed
 
 STEPS = 10  # an optimiser of W alone may take turns with one of r and s
@@ -40,11 +40,10 @@ class StaleOptimizer:
         return seen
 
     def _remember(self, net: nn.Module) -> None:
-        modules = [module for _, module in member_modules(net)]
-        own = [tensor for module in modules for _, tensor in module.stacked_tensors() if tensor.requires_grad]
+        own = [tensor for tensor in own_tensors(net).values() if tensor.requires_grad]
         shared = [
             parameter
-            for module in modules
+            for _, module in member_modules(net)
             for name, parameter in module.named_parameters(recurse=False)
             if name not in module.stacked and parameter.requires_grad
         ]

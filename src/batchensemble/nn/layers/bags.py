@@ -7,6 +7,8 @@ from batchensemble.nn.layers.converted import Converted, Pick
 from batchensemble.nn.routing.layer_input import NOT_THE_ROWS, title
 from batchensemble.nn.routing.route import current
 
+_NO_FIT = ("index_size", "offsets[")  # in torch's errors for offsets that do not fit the flat ids
+
 
 class EmbeddingBag(Converted, nn.EmbeddingBag):
     """A plain embedding bag inside an ensemble: the same table, the same function.
@@ -59,12 +61,24 @@ def _is_repeated(values: Tensor, copies: int) -> bool:
     return bool((each == each[:1]).all())
 
 
-def explain_ends(net: nn.Module, error: Exception) -> str:
-    """A note on bags whose offsets have one entry more than there are rows, if a layer got too few rows; else empty."""
+def explain_bags(net: nn.Module, error: Exception, repeated: bool) -> str:
+    """A note on a network's error if it comes from offsets of bags; else empty.
+
+    Args:
+        net: the network.
+        error: what it raised.
+        repeated: whether it got several copies of the batch, for members that answer at once.
+    """
+    if repeated and any(words in str(error) for words in _NO_FIT):
+        return (
+            "All members answered at once: offsets of bags were repeated with the batch, and flat ids that are no "
+            "rows were not. Name the module behind the bags as fan_out: they then run once for all members."
+        )
     ending = [module for module in net.modules() if isinstance(module, EmbeddingBag) and module.include_last_offset]
     if not ending or NOT_THE_ROWS not in str(error):
         return ""
     return (
         f"{title(ending[0])} takes offsets that end with the number of ids (include_last_offset=True): one more than "
-        "there are bags. As an input they are no rows: leave the last one out, or give the network lengths (rows)."
+        "there are bags. As an input they do not fit the rows: leave the last one out (include_last_offset=False), or "
+        "give the network a length for every row."
     )

@@ -10,7 +10,7 @@ from batchensemble.nn.copies import shallow_copy_as
 
 Pick = int | None  # a member, or None for the mean of all of them
 Kind = TypeVar("Kind", bound=nn.Module)
-# Attributes of our own.
+# Attributes of our own: a plain twin has none of them.
 OURS = ("plain_type", "where", "theirs", "members", "routed", "rank", "init", "rows_at", "singles")
 
 
