@@ -45,8 +45,15 @@ FRONT_DOOR = "batchensemble"
 FOUNDATION = {FRONT_DOOR, *LIBRARY}  # what every room of the laboratory may stand on
 ROOMS = LIBRARY | {room: allowed | FOUNDATION for room, allowed in LAB.items()}
 ROOMS["cli"] = {FRONT_DOOR, *ROOMS}
-# Files that share a room: the command line and its options; records, where they come from and where they are kept.
-ONE_ROOM = {"__main__": "cli", "options": "cli", "lab.provenance": "lab.records", "lab.store": "lab.records"}
+# Files that share a room: the command line and its options; exports and their inputs; records, where they come from
+# and where they are kept.
+ONE_ROOM = {
+    "__main__": "cli",
+    "options": "cli",
+    "export_inputs": "export",
+    "lab.provenance": "lab.records",
+    "lab.store": "lab.records",
+}
 DOORS = {FRONT_DOOR, "lab"}  # the two __init__ files that only hand out names
 HEAVY = (
     "matplotlib",
