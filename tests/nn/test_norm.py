@@ -292,4 +292,4 @@ def test_norms_with_little_of_their_own_are_converted_too(norm: nn.Module) -> No
 @pytest.mark.parametrize("norm", [nn.InstanceNorm1d(C, affine=True), nn.SyncBatchNorm(C)], ids=str)
 def test_other_norms_are_left_with_a_reason(norm: nn.Module) -> None:
     left = be.convert(nn.Sequential(nn.Linear(3, C), norm), members=M, norm="member").conversion.left
-    assert left["1"] == f"this norm has no form with members: {type(norm).__name__}"
+    assert left["1"] == f"there is no form of {type(norm).__name__} with members"

@@ -60,7 +60,7 @@ def kind_with_members(module: nn.Module, norm: Norm) -> tuple[Any, str]:
         >>> kind_with_members(nn.PReLU(), norm="shared")
         (None, 'there is no rank-one form of PReLU')
         >>> kind_with_members(nn.InstanceNorm1d(2, affine=True), norm="member")
-        (None, 'this norm has no form with members: InstanceNorm1d')
+        (None, 'there is no form of InstanceNorm1d with members')
     """
     if is_conv1d(module):
         return Conv1D, ""
@@ -82,7 +82,7 @@ def _no_form(module: nn.Module) -> str:
     if any(module.children()):
         return f"there is no rank-one form of {name}'s own {own}"
     if "norm" in name.lower():
-        return f"this norm has no form with members: {name}"
+        return f"there is no form of {name} with members"
     return f"there is no rank-one form of {name}"
 
 
