@@ -135,3 +135,17 @@ def test_a_constant_by_position_is_named() -> None:
     example = inputs(4)
     with pytest.raises(TypeError, match="weight is NoneType: give constants by name"):
         be.export_program(ensemble(), example["num"], None, cat=example["cat"])
+
+
+class Args(Tabular):
+    def forward(self, num, args):
+        return super().forward(num, cat=args)
+
+
+def test_a_keyword_may_be_called_args() -> None:
+    model, given = ensemble(Args), inputs(4)
+    program = be.export_program(model, given["num"], args=given["cat"])
+    other = inputs(7)
+    assert_close(program.module()(other["num"], args=other["cat"]), model.predict(other["num"], other["cat"]))
+    by_name = be.export_program(model, num=given["num"], args=given["cat"])
+    assert_close(by_name.module()(num=other["num"], args=other["cat"]), model.predict(other["num"], other["cat"]))

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,6 @@ from batchensemble.nn.trees import tensors
 CLASSIFIED = ("probs", "entropy", "mutual_information", "member_outputs")
 REGRESSED = ("answer", "std", "member_outputs")
 COMBINED = ("answer", "member_outputs")  # by a rule of the user's own
-_BY_POSITION = "args"
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Inputs:
         by_place = {name or f"inputs_{place}": value for place, (name, value) in enumerate(edge.named(args))}
         _check_tensors(by_place, constants)
         shapes = _dynamic(model, by_place | by_name, edge.rows(args, kwargs))
-        first = {_BY_POSITION: tuple(shapes.pop(name) for name in by_place)} if args else {}
+        first = {_by_position(by_name): tuple(shapes.pop(name) for name in by_place)} if args else {}
         return cls(args, by_name, constants, (*by_place, *by_name), first | shapes)
 
 
@@ -88,7 +87,7 @@ class Served(nn.Module):
         self.model, self.constants = model, dict(constants or {})
         self.names = COMBINED if callable(rule) else REGRESSED if rule == "mean" else CLASSIFIED
         # torch.export takes no dynamic shapes for **kwargs, so that every keyword must be in the signature
-        parameters = [inspect.Parameter(_BY_POSITION, inspect.Parameter.VAR_POSITIONAL)]
+        parameters = [inspect.Parameter(_by_position(keywords), inspect.Parameter.VAR_POSITIONAL)]
         parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in keywords]
         self.__dict__["forward"] = forward_with(inspect.Signature(parameters), self)
 
@@ -184,6 +183,11 @@ def _serving(model: Ensemble, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     inputs = Inputs.of(model, args, kwargs)
     with evaluating(model), torch.no_grad():
         yield Served(model, tuple(inputs.kwargs), inputs.constants).eval(), inputs
+
+
+def _by_position(keywords: Collection[str]) -> str:
+    """What a program calls all inputs given by position: `args`, unless a keyword is called so."""
+    return "_" * ("args" in keywords) + "args"
 
 
 def _check_tensors(by_place: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
