@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,7 +149,8 @@ def export_onnx(
 
     Raises:
         ModuleNotFoundError: the extra `onnx` is not installed.
-        ValueError: a keyword is an input of the network and an option of torch, or `input_names` are too many or few.
+        ValueError: a keyword is an input of the network and an option of torch, `input_names` are too many or few, or a
+            name would be there twice.
         FileNotFoundError: there is no folder to write into.
         OSError: the disk is full or cannot be written to.
     """
@@ -164,7 +166,7 @@ def export_onnx(
             served,
             inputs.args,
             kwargs=inputs.kwargs,
-            input_names=_checked_names(input_names, inputs.names),
+            input_names=_checked_names(input_names, inputs.names, served.names),
             output_names=list(served.names),
             dynamic_shapes=inputs.shapes,
             dynamo=True,
@@ -227,8 +229,14 @@ def _options(model: Ensemble, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _checked_names(chosen: Sequence[str] | None, own: Sequence[str]) -> list[str]:
-    """What the graph calls its inputs; torch itself would leave out some without a word."""
+def _checked_names(chosen: Sequence[str] | None, own: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """What the graph calls its inputs; torch itself would leave out some, or write two of a name, without a word."""
     if chosen is not None and len(chosen) != len(own):
         raise ValueError(f"expected input_names for {list(own)}, in this order, got {list(chosen)}")
-    return list(own if chosen is None else chosen)
+    names = list(own if chosen is None else chosen)
+    if twice := [name for name, count in Counter([*names, *outputs]).items() if count > 1]:
+        raise ValueError(
+            f"a graph has every name once, and {twice} would be there twice: its inputs are {names}, its outputs "
+            f"{list(outputs)}. Name all inputs by input_names"
+        )
+    return names
