@@ -135,3 +135,36 @@ def test_a_constant_by_position_is_named() -> None:
     example = inputs(4)
     with pytest.raises(TypeError, match="weight is NoneType: give constants by name"):
         be.export_program(ensemble(), example["num"], None, cat=example["cat"])
+
+
+class Args(Tabular):
+    def forward(self, num, args):
+        return super().forward(num, cat=args)
+
+
+def test_a_keyword_may_be_called_args() -> None:
+    model, given = ensemble(Args), inputs(4)
+    program = be.export_program(model, given["num"], args=given["cat"])
+    other = inputs(7)
+    assert_close(program.module()(other["num"], args=other["cat"]), model.predict(other["num"], other["cat"]))
+    by_name = be.export_program(model, num=given["num"], args=given["cat"])
+    assert_close(by_name.module()(num=other["num"], args=other["cat"]), model.predict(other["num"], other["cat"]))
+
+
+class Std(Tabular):
+    def forward(self, num, std):
+        return super().forward(num * std, cat=torch.zeros_like(num[:, 0]).long())
+
+
+def test_an_input_called_like_an_output_needs_another_name(tmp_path) -> None:
+    model, given = ensemble(Std, combine="mean"), (inputs(4)["num"], torch.rand(4, 1))
+    path = tmp_path / "model.onnx"
+    with pytest.raises(ValueError, match=r"\['std'\] would be there twice: .*by input_names"):
+        be.export_onnx(model, *given, path=path)
+    with pytest.raises(ValueError, match=r"\['x'\] would be there twice"):
+        be.export_onnx(model, *given, path=path, input_names=["x", "x"])
+    assert not path.exists()
+    be.export_onnx(model, given[0], std=given[1], path=path, input_names=["num", "scale"])
+    fed = {"num": given[0].numpy(), "scale": given[1].numpy()}
+    answer, *_ = onnxruntime.InferenceSession(path).run(None, fed)
+    torch.testing.assert_close(torch.as_tensor(answer), model.predict(*given).mean, rtol=1e-4, atol=1e-4)

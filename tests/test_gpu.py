@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import batchensemble as be
+from batchensemble.ensemble.stale import STEPS
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda")
@@ -140,3 +141,15 @@ def test_diagnose_takes_a_loader_of_the_cpu() -> None:
     model, batch = ensemble(), (rows(), torch.arange(7) % 3)
     there = be.diagnose(copy.deepcopy(model).to(DEVICE), [batch])
     assert there.nll == pytest.approx(be.diagnose(model, [batch]).nll, rel=1e-3)
+
+
+def test_an_optimizer_that_is_too_old_is_noticed_after_a_move_to_the_gpu() -> None:
+    model = ensemble().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    model.add_members(1)(rows())  # a first call, to see whether it works
+    model.to(DEVICE)
+    for _ in range(STEPS):
+        model(rows().to(DEVICE)).square().sum().backward()
+        optimizer.step()
+    with pytest.warns(UserWarning, match="the optimiser trains what members share"):
+        model(rows().to(DEVICE))

@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from batchensemble.disk import check_folder, written_together
 from batchensemble.ensemble import Ensemble, check_ensemble
 from batchensemble.ensemble.signature import forward_with
-from batchensemble.export_inputs import BY_POSITION, Inputs
+from batchensemble.export_inputs import Inputs, by_position
 from batchensemble.extras import require
 from batchensemble.nn.mode import evaluating
 
@@ -52,7 +53,7 @@ class Served(nn.Module):
         self.model, self.constants = model, dict(constants or {})
         self.names = COMBINED if callable(rule) else REGRESSED if rule == "mean" else CLASSIFIED
         # torch.export takes no dynamic shapes for **kwargs, so that every keyword must be in the signature
-        parameters = [inspect.Parameter(BY_POSITION, inspect.Parameter.VAR_POSITIONAL)]
+        parameters = [inspect.Parameter(by_position(keywords), inspect.Parameter.VAR_POSITIONAL)]
         parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in keywords]
         self.__dict__["forward"] = forward_with(inspect.Signature(parameters), self)
 
@@ -113,7 +114,8 @@ def export_onnx(
 
     Raises:
         ModuleNotFoundError: the extra `onnx` is not installed.
-        ValueError: a keyword is an input of the network and an option of torch, or `input_names` are too many or few.
+        ValueError: a keyword is an input of the network and an option of torch, `input_names` are too many or few, or a
+            name would be there twice.
         FileNotFoundError: there is no folder to write into.
         OSError: the disk is full or cannot be written to.
     """
@@ -129,7 +131,7 @@ def export_onnx(
             served,
             inputs.args,
             kwargs=inputs.kwargs,
-            input_names=_checked_names(input_names, inputs.names),
+            input_names=_checked_names(input_names, inputs.names, served.names),
             output_names=list(served.names),
             dynamic_shapes=inputs.shapes,
             dynamo=True,
@@ -161,8 +163,14 @@ def _options(model: Ensemble, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _checked_names(chosen: Sequence[str] | None, own: Sequence[str]) -> list[str]:
-    """What the graph calls its inputs; torch itself would leave out some without a word."""
+def _checked_names(chosen: Sequence[str] | None, own: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """What the graph calls its inputs; torch itself would leave out some, or write two of a name, without a word."""
     if chosen is not None and len(chosen) != len(own):
         raise ValueError(f"expected input_names for {list(own)}, in this order, got {list(chosen)}")
-    return list(own if chosen is None else chosen)
+    names = list(own if chosen is None else chosen)
+    if twice := [name for name, count in Counter([*names, *outputs]).items() if count > 1]:
+        raise ValueError(
+            f"a graph has every name once, and {twice} would be there twice: its inputs are {names}, its outputs "
+            f"{list(outputs)}. Name all inputs by input_names"
+        )
+    return names

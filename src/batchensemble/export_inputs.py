@@ -1,6 +1,6 @@
 """The inputs of an exported graph: what they are called, what they hold, and which of their axes are dynamic."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,6 @@ from torch import Tensor
 from batchensemble.ensemble import Ensemble
 from batchensemble.nn.routing.rows import axis_for_rows, rows_in
 from batchensemble.nn.trees import tensors
-
-BY_POSITION = "args"  # what `torch.export` calls those given by position
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,13 @@ class Inputs:
         by_place = {name or f"inputs_{place}": value for place, (name, value) in enumerate(edge.named(args))}
         _check_tensors(by_place, constants)
         shapes = _dynamic(model, by_place | by_name, edge.rows(args, kwargs))
-        first = {BY_POSITION: tuple(shapes.pop(name) for name in by_place)} if args else {}
+        first = {by_position(by_name): tuple(shapes.pop(name) for name in by_place)} if args else {}
         return cls(args, by_name, constants, (*by_place, *by_name), first | shapes)
+
+
+def by_position(keywords: Collection[str]) -> str:
+    """What a program calls all inputs given by position: `args`, unless a keyword is called so."""
+    return "_" * ("args" in keywords) + "args"
 
 
 def _check_tensors(by_place: Mapping[str, Any], constants: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from test_bandits_sampler import QUICK, equal, filled, network, some, state
 
 from batchensemble.bandits import ThompsonSampler, ledger
 from batchensemble.bandits.journal import Journal
+from batchensemble.bandits.turns import with_turns
 
 ARMS = 5
 
@@ -80,6 +81,24 @@ def test_an_arm_that_missed_its_turn_has_it_as_soon_as_it_may():
     mask[1:, 1] = True
     assert one.act(some(4), mask).arms[1:3].tolist() == [1, 1]
     assert one._ledger.owed == []
+
+
+def test_an_arm_has_a_turn_that_it_missed_within_the_same_call():
+    mask = torch.ones(8, ARMS).bool()
+    mask[: ARMS + 1, 2] = False
+    one = sampler(first_pulls=1)
+    assert one.act(some(8), mask).arms[ARMS + 1] == 2, "the first row that may"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_turns_do_not_depend_on_how_rows_are_cut_into_calls(seed):
+    mask, owed, pulled = masks(30, seed), [], []
+    chosen, ids = mask.int().argmax(1), torch.arange(30)
+    for row in range(30):
+        arm, owed = with_turns(chosen[row : row + 1], mask[row : row + 1], ids[row : row + 1], 2, owed)
+        pulled.append(arm.item())
+    whole, still = with_turns(chosen, mask, ids, 2, [])
+    assert (whole.tolist(), still) == (pulled, owed)
 
 
 def test_whatever_the_masks_every_arm_has_its_first_pulls():

@@ -117,6 +117,14 @@ def test_sequence_first(class_dim: int) -> None:
     be.verify(model, x)
 
 
+def test_a_rule_may_answer_a_sequence_with_a_number_for_each_row() -> None:
+    model = ensemble(TimeFirst(), batch_dim=1, combine=lambda outputs: outputs.amax((0, 2, 3)))
+    x = torch.randn(5, N, 4)
+    expected = model.members(x)["logits"].amax((0, 1, 3))
+    close(model(x)["logits"], expected)
+    close(model.predict(x).combined, expected)
+
+
 def test_classes_in_front_of_the_rows() -> None:
     net = nn.Sequential(TimeFirst(), Transposed())
     model = ensemble(net, batch_dim=1, class_dim=0)

@@ -112,6 +112,13 @@ def frozen_members(model: Any) -> None:
     assert quiet(model)
 
 
+def frozen_after_a_first_gradient(model: Any) -> None:
+    nn.functional.cross_entropy(model(X), Y).backward()
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.endswith("weight"))
+    learn(model, torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=0.01))
+
+
 def frozen_weights(model: Any) -> None:
     be.freeze_shared_(model)
     learn(model, sgd(model))
@@ -212,6 +219,7 @@ QUIET = [
     as_usual,
     at_a_rate_of_zero,
     frozen_members,
+    frozen_after_a_first_gradient,
     frozen_weights,
     accumulated,
     fused,

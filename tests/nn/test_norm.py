@@ -9,9 +9,11 @@ import pytest
 import torch
 from layer_cases import M, randomise
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import batchensemble as be
 from batchensemble.lifelong.statistics import own_statistics_
+from batchensemble.nn.layers.norm import MANY_SINGLES
 from batchensemble.nn.routing.route import Route, travel
 
 C = 4
@@ -89,13 +91,20 @@ def test_a_single_value_has_no_variance_to_remember(owner: Any) -> None:
 def test_single_values_in_batch_after_batch_are_warned_of_once(n: int) -> None:
     model = be.convert(nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)), M, norm="member").train()
     few, enough = torch.randn(n, 3), torch.randn(2 * M, 3)
-    for x in (few, enough, few, torch.randn(2 * M + 1, 3), few):  # the last batch of an epoch may be so small
+    for x in (few, enough, few, torch.randn(2 * M + 1, 3), *[few] * (MANY_SINGLES - 1)):
         model(x)
     with pytest.warns(UserWarning, match=rf"layer '1' \(BatchNorm1d\) gets a single value.* {2 * M} in a split batch"):
         model(few)
     model(few)
     model.eval()(few)
     assert "singles" not in vars(model.extract(0)[1])
+
+
+def test_the_last_batch_of_an_epoch_may_be_so_small_and_come_several_times() -> None:
+    model = be.convert(nn.Sequential(nn.Linear(3, C), nn.BatchNorm1d(C)), M, norm="member").train()
+    for x in (torch.randn(2 * M, 3), torch.randn(M + 1, 3)) * 2:
+        for view in (x, x + 0.1):
+            checkpoint(model, view, use_reentrant=False).sum().backward()
 
 
 def test_a_single_row_has_many_values_where_it_has_positions() -> None:

@@ -1,6 +1,6 @@
 """Which arms may be chosen, and which are due: every arm's first pulls, as soon as it may be chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -40,7 +40,7 @@ def with_turns(
     Args:
         chosen: the arms that members chose, `(N,)`.
         mask: the arms that may be chosen, `(N, arms)`.
-        ids: the decisions' ids, `(N,)`.
+        ids: the decisions' ids, `(N,)`, ascending.
         first_pulls: pulls of every arm, in turn.
         owed: arms whose turn came when they could not be chosen, the longest waiting first.
 
@@ -53,10 +53,9 @@ def with_turns(
         (tensor([0, 1]), [])
     """
     pulled, waiting, count = chosen.clone(), list(owed), mask.shape[1]
-    in_turn = ids < first_pulls * count
-    may_be_due = in_turn | mask[:, torch.tensor(waiting, dtype=torch.int64, device="cpu")].any(1)
-    for row in may_be_due.nonzero()[:, 0].tolist():
-        if in_turn[row]:
+    in_turn = int((ids < first_pulls * count).sum())  # these rows come first
+    for row in _may_be_due(mask, in_turn, waiting):
+        if row < in_turn:
             waiting.append(int(ids[row]) % count)
         allowed = mask[row].tolist()
         due = next((arm for arm in waiting if allowed[arm]), None)
@@ -64,3 +63,10 @@ def with_turns(
             waiting.remove(due)
             pulled[row] = due
     return pulled, waiting
+
+
+def _may_be_due(mask: Tensor, in_turn: int, waiting: list[int]) -> Iterator[int]:
+    """The rows in turn, and then those for which an arm may be chosen that is waiting by that time."""
+    yield from range(in_turn)
+    later = mask[in_turn:, torch.tensor(waiting, dtype=torch.int64, device="cpu")].any(1)
+    yield from (later.nonzero()[:, 0] + in_turn).tolist()

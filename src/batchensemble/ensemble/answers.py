@@ -93,8 +93,12 @@ class Answers:
         return Prediction(self.rows_first, combine, self.class_axis)
 
     def put(self, answer: Tensor) -> Any:
-        """The output with one answer, `(N, ...)`, in place of the members'; its rows back on their axis."""
-        return self.field.put(self.output, answer.movedim(0, self.axis) if self.axis else answer)
+        """The output with one answer, `(N, ...)`, in place of the members'; its rows back on their axis.
+
+        An answer without the axes in front of the rows, a number for each row say, has them on its last axis.
+        """
+        axis = min(self.axis, answer.ndim - 1) if self.axis else 0
+        return self.field.put(self.output, answer.movedim(0, axis) if axis else answer)
 
 
 def _describe(parts: Mapping[Any, Any], most: int = 8) -> str:

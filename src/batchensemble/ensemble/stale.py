@@ -62,6 +62,11 @@ class StaleOptimizer:
             self._shared = [(tensor, tensor._version) for tensor, _ in self._shared]
 
     def _is_left_behind(self) -> bool:
-        has_gradient = any(tensor.grad is not None for tensor, *_ in self._own)
+        # Gradients that were there before members were frozen stay there: no optimiser that trains W clears them.
+        has_gradient = any(tensor.grad is not None and tensor.requires_grad for tensor, *_ in self._own)
         can_compare = all(can_be_read(values) for *_, values in self._own)  # unless a CUDA graph is being captured
-        return has_gradient and can_compare and all(torch.equal(tensor, values) for tensor, _, values in self._own)
+        return has_gradient and can_compare and all(_has(tensor, values) for tensor, _, values in self._own)
+
+
+def _has(tensor: Tensor, values: Tensor) -> bool:
+    return torch.equal(tensor, values.to(tensor.device))  # the ensemble may have been moved since its first call

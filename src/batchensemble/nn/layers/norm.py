@@ -23,6 +23,9 @@ from batchensemble.nn.speed.memberwise_norm import (
 )
 from batchensemble.nn.tracing import can_be_read
 
+# One batch may come several times: two views of it, real and made images, what checkpointing computes again.
+MANY_SINGLES = 8
+
 Norm = Literal["shared", "member"]  # whether a network's norms stay common to all members, or each has its own
 
 
@@ -107,7 +110,7 @@ class BatchNorm(MemberNorm):
     Statistics, scale and shift are `(members, channels)`. A member without rows in the batch keeps its running
     statistics. So does a member with a single value, which is its own mean and becomes the shift. torch's own norm
     refuses that case; here the last batch of an epoch may give a member one row where the plain network has several.
-    Two such batches in a row are warned of.
+    Many such batches in a row are warned of.
     """
 
     stacked: ClassVar[tuple[str, ...]] = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
@@ -121,7 +124,7 @@ class BatchNorm(MemberNorm):
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
-    singles = 0  # training batches in a row in which some member had a single value
+    singles = 0  # training calls in a row in which some member had a single value
 
     def forward(self, input: Tensor) -> Tensor:
         """`(rows, channels, ...)` in, the same out."""
@@ -204,7 +207,7 @@ class BatchNorm(MemberNorm):
         """Warn if some member has a single value, unless it is an epoch's last batch."""
         if has_single or self.singles:
             self.singles = self.singles + 1 if has_single else 0
-        if self.singles == 2:
+        if self.singles == MANY_SINGLES:
             warnings.warn(
                 f"{title(self)} gets a single value for some members. That is its own mean and becomes the shift, so "
                 "such a member learns nothing from its row, nor do its statistics: give every member two rows or more, "
