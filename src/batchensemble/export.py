@@ -43,7 +43,6 @@ class Served(nn.Module):
         self, model: Ensemble, keywords: Sequence[str] = (), constants: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
-        check_ensemble(model)
         rule = model.settings.combine
         if rule in ("vote", None):
             raise ValueError(
@@ -86,6 +85,7 @@ def export_program(model: Ensemble, /, *args: Tensor, **kwargs: Any) -> torch.ex
         >>> program.module()(torch.randn(7, 4))[0].shape
         torch.Size([7, 3])
     """
+    check_ensemble(model)
     with _serving(model, args, kwargs) as (served, inputs):
         return torch.export.export(served, inputs.args, inputs.kwargs, dynamic_shapes=inputs.shapes)
 
@@ -146,7 +146,6 @@ def export_onnx(
 @contextmanager
 def _serving(model: Ensemble, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[Served, Inputs]]:
     """The module to export, in evaluation mode, without gradients; afterwards every module is back in its own mode."""
-    check_ensemble(model)
     inputs = Inputs.of(model, args, kwargs)
     with evaluating(model), torch.no_grad():
         yield Served(model, tuple(inputs.kwargs), inputs.constants).eval(), inputs

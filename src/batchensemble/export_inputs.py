@@ -34,13 +34,14 @@ class Inputs:
     def of(cls, model: Ensemble, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "Inputs":
         """Sort what was given to an export."""
         edge, kwargs = model.edge, model.edge.ordered(kwargs)
-        if edge.rows(args, kwargs) < 2:
+        rows = edge.rows(args, kwargs)
+        if rows < 2:
             raise ValueError("export needs at least two example rows, or torch takes their number for fixed")
         constants = {name: value for name, value in kwargs.items() if not isinstance(value, Tensor)}
         by_name = {name: value for name, value in kwargs.items() if name not in constants}
         by_place = {name or f"inputs_{place}": value for place, (name, value) in enumerate(edge.named(args))}
         _check_tensors(by_place, constants)
-        shapes = _dynamic(model, by_place | by_name, edge.rows(args, kwargs))
+        shapes = _dynamic(model, by_place | by_name, rows)
         first = {by_position(by_name): tuple(shapes.pop(name) for name in by_place)} if args else {}
         return cls(args, by_name, constants, (*by_place, *by_name), first | shapes)
 
